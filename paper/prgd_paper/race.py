@@ -18,10 +18,9 @@ import numpy as np
 from prgd.algorithms.base import State
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
-from prgd.running.history import Record, Status
+from prgd.running.history import Gap, Record, Status, Stop, any_of
 from prgd.running.loop import run
 from prgd.running.result import Result
-from prgd.running.stopping import Gap, Stop, any_of
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import record_times
 

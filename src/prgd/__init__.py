@@ -15,10 +15,9 @@ from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
 from prgd.regression import Separability, separability
 from prgd.rows import open_cluster, open_rows
-from prgd.running.history import History, Status
+from prgd.running.history import Gap, History, MarginError, MaxSteps, Stalled, Status, any_of
 from prgd.running.loop import run
 from prgd.running.result import Result
-from prgd.running.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
 if TYPE_CHECKING:
     from prgd import deep as deep

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd.core.values import parse
+from prgd.core.checks import parse
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from prgd.core.checks import check_integer, check_positive
+from prgd.core.checks import check_integer, check_positive, parse
 from prgd.core.types import Array
-from prgd.core.values import parse
 from prgd.norms import norm
 
 if TYPE_CHECKING:
-    from prgd.problem.evaluation import Evaluation
+    from prgd.problem.coding import Evaluation
 
 # 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more.
 MAX_RADIUS = 1e200

@@ -14,9 +14,14 @@ from scipy.sparse import csr_array
 
 import prgd
 from prgd.maxmargin import overlap
-from prgd.problem.certificate import Certificate, DualWeights
-from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
-from prgd.problem.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
+from prgd.problem.accurate_bounds import (
+    accurate_lower,
+    accurate_upper,
+    certify_in_double,
+    is_on_simplex,
+    weights_at,
+)
+from prgd.problem.certificate import Certificate, DualWeights, certify
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.rows import ChunkedRows, arrays
 from prgd.running.history import Status

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
-from prgd.problem.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
+from prgd.problem.accurate_bounds import (
+    accurate_lower,
+    accurate_upper,
+    certify_in_double,
+    is_on_simplex,
+    weights_at,
+)
+from prgd.problem.certificate import certify
 
 NORMS = ("l2", "l1", "linf")
 

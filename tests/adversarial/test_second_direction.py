@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 import prgd
 from prgd.algorithms import ProgressiveNewton
 from prgd.algorithms.accelerated_prgd import curvature_bound, entropy_bound
-from prgd.problem.pass_bounds import certify
+from prgd.problem.certificate import certify
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 1), ()])

@@ -10,7 +10,7 @@ from scipy.optimize import linprog, minimize
 import prgd
 from prgd.algorithms import SteepestDescent
 from prgd.norms import as_norm
-from prgd.problem.pass_bounds import certify
+from prgd.problem.certificate import certify
 
 NORMS = ("l1", "lp:1.5", "l2", "lp:3", "linf")
 

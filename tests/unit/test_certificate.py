@@ -11,9 +11,8 @@ import prgd
 from prgd.core.arithmetic import common_integers, lowered, raised, root_up
 from prgd.core.errors import CrossedBoundsError, ZeroRowWarning
 from prgd.norms import raised_norm
-from prgd.problem.certificate import Certificate, DualWeights, interval
-from prgd.problem.dual_bounds import accurate_upper
-from prgd.problem.pass_bounds import certify, certify_in_double
+from prgd.problem.accurate_bounds import accurate_upper, certify_in_double
+from prgd.problem.certificate import Certificate, DualWeights, certify, interval
 from prgd.proofs.overlap import proves_overlap
 from prgd.solvers.exact_active_set import shortest_vector
 

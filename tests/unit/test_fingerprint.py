@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
-from prgd.core.values import digest
+from prgd.core.checks import digest
 from prgd.rows import ChunkedRows, DenseRows, Fingerprint, SparseRows
 from prgd.schedules import Every, LiftTo
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prgd.problem.joint import balance, best_intercept, circulation, is_balanced
+from prgd.problem.intercepts import balance, best_intercept, circulation, is_balanced
 
 
 def matrix(seed: int, K: int, scale: float) -> np.ndarray:

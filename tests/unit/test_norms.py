@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from prgd.core.values import parse, to_text
+from prgd.core.checks import parse, to_text
 from prgd.norms import (
     L1,
     L2,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prgd
-from prgd.core.values import to_text
+from prgd.core.checks import to_text
 from prgd.schedules import MAX_RADIUS, NEVER, as_radius, as_times
 
 

@@ -16,7 +16,7 @@ from prgd.algorithms import (
     ProgressiveNewton,
     SteepestDescent,
 )
-from prgd.core.values import digest
+from prgd.core.checks import digest
 from prgd.norms import Linf
 from prgd.schedules import Every, Geometric
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from prgd.core.checks import unknown
-from prgd.core.values import plain
+from prgd.core.checks import plain, unknown
 from prgd_paper.claims.finding import Finding, Judgement
 from prgd_paper.claims.quotes import readable
 

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.problem import Problem
-from prgd.running.history import Status
+from prgd.running.history import MarginError, Status, any_of
 from prgd.running.loop import run
-from prgd.running.stopping import MarginError, any_of
 from prgd_paper.claims import Finding, claim
 from prgd_paper.figures._synthetic import GAMMA_STAR, SETS
 from prgd_paper.report.elements import Figure, Line, Panel, Table

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from prgd.core import values
+from prgd.core import checks
 from prgd.core.types import Array
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
@@ -305,7 +305,7 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    return values.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
+    return checks.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
 
 
 def thinned(line: Line, max_points: int = 300) -> Line:

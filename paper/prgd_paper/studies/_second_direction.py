@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from prgd.problem import Problem
-from prgd.problem.evaluation import Evaluation
-from prgd.problem.pass_bounds import certify, plain_lower
+from prgd.problem.certificate import certify, plain_lower
+from prgd.problem.coding import Evaluation
 
 
 class BestBounds:

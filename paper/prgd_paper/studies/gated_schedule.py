@@ -11,9 +11,8 @@ from prgd.algorithms import ProgressiveNewton
 from prgd.algorithms.base import State
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
-from prgd.running.history import History, Record, Status
+from prgd.running.history import History, Record, Status, any_of
 from prgd.running.loop import run
-from prgd.running.stopping import any_of
 from prgd_paper.claims import Finding, claim
 from prgd_paper.methods import GatedPRGD
 from prgd_paper.report.elements import Figure, log_log

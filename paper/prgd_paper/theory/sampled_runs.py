@@ -12,10 +12,9 @@ from prgd.algorithms.base import State, states
 from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
-from prgd.running.history import History, Record, Status
+from prgd.running.history import History, Record, Status, any_of
 from prgd.running.loop import run
 from prgd.running.result import Result
-from prgd.running.stopping import any_of
 
 Until = Callable[[Array], bool]  # whether a run ends at this w
 Times = Sequence[int] | npt.NDArray[np.int64]

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from prgd.core.errors import NotSeparableError
 from prgd.core.types import Array
 from prgd.problem import Problem
+from prgd.problem.accurate_bounds import accurate_lower, accurate_upper
 from prgd.problem.certificate import Certificate, DualWeights
-from prgd.problem.dual_bounds import accurate_upper
-from prgd.problem.pass_bounds import accurate_lower
 from prgd.rows.labels import Labels
 from prgd_paper.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 

@@ -13,7 +13,7 @@ from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import norm, project_ball
 from prgd.problem import Problem
-from prgd.problem.evaluation import Evaluation
+from prgd.problem.coding import Evaluation
 from prgd.rows import Spread
 from prgd.rows.tally import COUNT
 

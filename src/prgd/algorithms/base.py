@@ -16,7 +16,7 @@ from prgd.losses import EXPONENTIAL
 from prgd.norms import L2, Norm, as_norm
 from prgd.problem import Problem
 from prgd.problem.certificate import DualWeights
-from prgd.problem.evaluation import Evaluation
+from prgd.problem.coding import Evaluation
 
 MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
 # The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below

@@ -13,9 +13,8 @@ from prgd.core.arithmetic import EPSILON
 from prgd.core.checks import check_positive
 from prgd.core.types import Array, Indices
 from prgd.norms import norm, project_ball
-from prgd.problem.certificate import DualWeights
-from prgd.problem.evaluation import Evaluation
-from prgd.problem.pass_bounds import dual_vector_error
+from prgd.problem.certificate import DualWeights, dual_vector_error
+from prgd.problem.coding import Evaluation
 from prgd.problem.problem import NO_ROWS, Problem
 from prgd.solvers.active_rows import ActiveRows
 

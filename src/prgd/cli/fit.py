@@ -19,8 +19,8 @@ from prgd.cli import common, outcome
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import Opened, open_cluster_data, open_data
 from prgd.cli.options import from_options, option, options_of
+from prgd.core.checks import digest
 from prgd.core.files import atomic_write
-from prgd.core.values import digest
 from prgd.estimators.fitting import Fitting
 from prgd.estimators.model import Model
 from prgd.norms import as_norm

@@ -17,11 +17,10 @@ from typing import Any
 
 from prgd.algorithms import NGD, PRGD, SteepestDescent, all_algorithms, find_algorithm
 from prgd.cli.options import STOP, Option, option, options_of
-from prgd.core.values import to_text
+from prgd.core.checks import to_text
 from prgd.norms import L2, Norm, as_norm
-from prgd.running.history import Status
+from prgd.running.history import Stalled, Status, Stop
 from prgd.running.result import Result
-from prgd.running.stopping import Stalled, Stop
 from prgd.schedules import RADII, TIMES, Every, Geometric, Radius, Times, as_radius, as_times
 
 # The symbols of the paper get longer names; --norm is that of the margin.

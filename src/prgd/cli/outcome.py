@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from prgd.cli.options import OUTPUT, option
-from prgd.core.checks import check_parent
+from prgd.core.checks import check_parent, plain
 from prgd.core.files import atomic_write
 from prgd.core.types import Indices
-from prgd.core.values import plain
 from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
 from prgd.running.result import Result

@@ -34,9 +34,8 @@ from prgd.core.checks import check_writable
 from prgd.norms import L2, as_norm
 from prgd.problem import Problem
 from prgd.problem.certificate import NO_SEPARATOR
-from prgd.running.history import Status
+from prgd.running.history import Status, Stop, any_of
 from prgd.running.result import Result
-from prgd.running.stopping import Stop, any_of
 
 RESULT, WARMUP = "result.npz", "warmup-result.npz"
 FILES = (RESULT, "history.csv", WARMUP, "warmup.csv", "gap.png")  # what --out holds

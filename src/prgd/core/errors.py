@@ -1,7 +1,9 @@
-"""The library's own exceptions and warnings."""
+"""The library's own exceptions and warnings, and what is said of packages that are missing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 
@@ -118,3 +120,30 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
         f"'FILE.whl[{extra}]' with the wheel that prgd was installed from.",
         name=package,
     )
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
+) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package that imports the module of a name at its first use.
+
+    Parameters
+    ----------
+    package : str, dotted name of the package.
+    modules : mapping from public names to their modules inside of the package.
+    needs : tuple of str, packages without which the modules cannot be imported.
+    extra : str, extra of prgd that installs them.
+    """
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{modules[name]}")
+        except ModuleNotFoundError as error:
+            if error.name not in needs:
+                raise
+            raise missing_package(package, error.name, extra) from error
+        return getattr(module, name)
+
+    return get

@@ -5,7 +5,7 @@ PyTorch and NumPy are enough. A name is imported at its first use, so that ``imp
 
 from typing import TYPE_CHECKING
 
-from prgd.core.lazy import lazy_names
+from prgd.core.errors import lazy_names
 
 if TYPE_CHECKING:
     from prgd.deep.homogeneity import Homogeneity as Homogeneity

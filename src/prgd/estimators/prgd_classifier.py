@@ -17,13 +17,12 @@ from prgd.estimators.fitting import against_rest
 from prgd.estimators.linear import Given, LinearClassifier
 from prgd.norms import L2, as_norm
 from prgd.problem import Problem
+from prgd.problem.accurate_bounds import weights_at
 from prgd.problem.certificate import Certificate
-from prgd.problem.pass_bounds import weights_at
 from prgd.rows import Rows
-from prgd.running.history import Status
+from prgd.running.history import Gap, Status, Stop, any_of
 from prgd.running.loop import run
 from prgd.running.result import Result
-from prgd.running.stopping import Gap, Stop, any_of
 from prgd.schedules import Radius, Times, as_radius, as_times
 
 

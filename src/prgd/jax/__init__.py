@@ -5,7 +5,7 @@ A name is imported at its first use, so that ``import prgd.jax`` needs neither j
 
 from typing import TYPE_CHECKING
 
-from prgd.core.lazy import lazy_names
+from prgd.core.errors import lazy_names
 
 if TYPE_CHECKING:
     from prgd.jax.algorithm import normalize_by_loss as normalize_by_loss

@@ -24,9 +24,8 @@ from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.overlap import prove_overlap
 from prgd.norms import L2, moderate, norm
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate, DualWeights
-from prgd.problem.dual_bounds import accurate_upper
-from prgd.problem.pass_bounds import accurate_lower, accurate_margin, margin_error, plain_lower
+from prgd.problem.accurate_bounds import accurate_lower, accurate_margin, accurate_upper
+from prgd.problem.certificate import Certificate, DualWeights, margin_error, plain_lower
 from prgd.running.history import Status
 from prgd.running.result import Result
 from prgd.solvers.programs import max_terms_at_once, solve_program

@@ -12,10 +12,9 @@ from prgd.core.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor,
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.accurate_bounds import accurate_margin, accurate_upper
+from prgd.problem.certificate import Certificate, DualWeights, margin_error, margin_over_length
 from prgd.problem.coding import balanced_intercept
-from prgd.problem.dual_bounds import accurate_upper
-from prgd.problem.pass_bounds import accurate_margin, margin_error, margin_over_length
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.running.history import History, Status
 from prgd.running.result import Result

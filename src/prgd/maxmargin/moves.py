@@ -41,9 +41,8 @@ from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate
+from prgd.problem.certificate import Certificate, margin_error
 from prgd.problem.coding import balanced_intercept
-from prgd.problem.pass_bounds import margin_error
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.running.result import Result

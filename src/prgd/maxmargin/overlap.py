@@ -8,8 +8,8 @@ import numpy as np
 
 from prgd.core.types import Array, Indices, Intercept
 from prgd.problem import Problem
+from prgd.problem.accurate_bounds import accurate_lower
 from prgd.problem.certificate import Certificate, DualWeights
-from prgd.problem.pass_bounds import accurate_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import lifted_pairs
 from prgd.running.history import Status

@@ -26,7 +26,7 @@ import re
 from numbers import Real
 from typing import Any
 
-from prgd.core.values import parse
+from prgd.core.checks import parse
 from prgd.norms.base import Norm
 from prgd.norms.entrywise import L1, L2, Linf, Lp
 from prgd.norms.matrix import GroupNorm, Nuclear, Spectral

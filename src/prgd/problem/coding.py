@@ -1,40 +1,154 @@
-"""How labels turn rows into the terms of a problem: two classes, or all classes jointly.
+"""How labels turn rows into the terms of a problem, and what one pass over them gives: an Evaluation.
 
 A term is what has a margin and a dual weight: a row ``z_i = y_i x_i`` of two classes, or a pair of a row and
-another class, ``x_i (x) (e_y - e_j)``, number ``i K + j``, of K classes. Terms of one group share a softmax
-if the problem has intercepts: the rows of each class, or the pairs of each two classes.
+another class, ``x_i (x) (e_y - e_j)``, number ``i K + j``, of K classes (`prgd.problem.joint`). Terms of one
+group share a softmax if the problem has intercepts: the rows of each class, or the pairs of each two classes.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from prgd.core.types import Array, Indices, Intercept
-from prgd.losses import Loss
+from prgd.core.types import Array, Indices, Intercept, lazy
+from prgd.losses import EXPONENTIAL, Loss
 from prgd.norms import norm
-from prgd.problem.evaluation import Evaluation, JointEvaluation
-from prgd.problem.joint import balance, best_intercept, circulation
-from prgd.rows import (
-    AccurateAt,
-    Combine,
-    JointAccurateAt,
-    JointMarginsAt,
-    JointSmallestAt,
-    JointTallyAt,
-    Labels,
-    MarginsAt,
-    Query,
-    Rows,
-    SmallestAt,
-    TallyAt,
-)
+from prgd.rows import AccurateAt, Combine, Labels, MarginsAt, Query, Rows, SmallestAt, TallyAt
 from prgd.rows.queries import Accurate, Smallest
 from prgd.rows.tally import Tally
+
+if TYPE_CHECKING:
+    from prgd.problem import Problem
+
+
+class Evaluation:
+    r"""The data seen from one w: the Tally of the pass, and what follows from it without another pass.
+
+    .. math:: p_i \propto -\ell'(\langle w, z_i\rangle), \quad -\nabla L(w) / L(w) \propto Z^\top p
+
+    Made by `Problem.at`. Each quantity is computed when it is first asked for.
+
+    Attributes
+    ----------
+    w : ndarray of shape ``problem.shape``, read-only
+    tally : Tally
+    problem : Problem
+    v : ndarray of shape ``problem.shape``, or None
+        The second direction of the pass.
+    """
+
+    def __init__(self, problem: Problem, w: Array, tally: Tally, v: Array | None = None) -> None:
+        self.w, self.tally, self.problem, self.v = w, tally, problem, v
+
+    @lazy
+    def length(self) -> float:
+        """``||w||``."""
+        return self.problem.norm(self.w)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether w and its loss are within the floating range."""
+        return math.isfinite(self.length) and math.isfinite(self.log_loss)
+
+    @lazy
+    def log_loss(self) -> float:
+        r"""``log L(w)``, minimised over the intercept if the problem has one.
+
+        .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
+        """
+        sums, count = self.tally.log_sums, self.tally.count
+        if self.problem.fit_intercept:
+            return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
+        return sums[0] - math.log(count)
+
+    @lazy
+    def dual_vector(self) -> Array:
+        r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
+        means = self.tally.mean_rows
+        return np.asarray(0.5 * (means[0] + means[1]) if self.problem.fit_intercept else means[0])
+
+    @property
+    def dual_direction(self) -> Array | None:
+        r"""The v of norm 1 with the largest :math:`\langle u, v \rangle`: ``u / ||u||`` in l2, None at u = 0.
+
+        Its margin is often larger than that of w: along NGD it comes to gamma_star at a linear rate where
+        every margin row carries weight (docs/exponential.md, E2).
+        """
+        return self.problem.norm.steepest(self.dual_vector) if 0.0 < self.upper < math.inf else None
+
+    @lazy
+    def normalized_gradient(self) -> Array:
+        r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
+        if self.problem.loss == EXPONENTIAL:
+            return -self.dual_vector
+        return -self.tally.slope_over_value * self.dual_vector
+
+    @property
+    def gradient(self) -> Array:
+        r""":math:`\nabla L(w)`; it underflows to 0 at margins above 745, and overflows as L does."""
+        gradient = self.normalized_gradient
+        if self.log_loss < 700.0:
+            return math.exp(self.log_loss) * gradient
+        with np.errstate(over="ignore", divide="ignore"):  # log 0 is -inf, and an entry of 0 stays 0
+            return np.copysign(np.exp(self.log_loss + np.log(np.abs(gradient))), gradient)
+
+    @lazy
+    def _best(self) -> tuple[float, Intercept]:
+        # The intercept of largest margin, never that of the loss: they agree only as ||w|| grows.
+        return self.problem.coding.best(self.tally.margins)
+
+    @property
+    def smallest_margin(self) -> float:
+        """The smallest margin of a term, at the best intercept if there is one; not normalized."""
+        return self._best[0]
+
+    @property
+    def second_margin(self) -> tuple[float, Intercept]:
+        """The smallest margin along v at its best intercept, and that intercept; not normalized."""
+        return self.problem.coding.best(self.tally.second_margins)
+
+    @property
+    def second_gamma(self) -> float:
+        """The normalized margin of v, the second direction of the pass; -infinity if the pass has none."""
+        return -math.inf if self.v is None else self.second_margin[0] / self.problem.norm(self.v)
+
+    @property
+    def gamma(self) -> float:
+        r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
+
+        .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
+        """
+        if self.length == 0.0:
+            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
+        return self.smallest_margin / self.length
+
+    @lazy
+    def upper(self) -> float:
+        """``||Z^T p||_*``: at least ``gamma_star``."""
+        return self.problem.norm.dual(self.dual_vector)
+
+    @property
+    def gap_split(self) -> tuple[float, float]:
+        """``||u|| - gamma(w)`` in two parts: the direction has not converged, and the radius is too soft.
+
+        These are ``(||u|| - <u, w>/||w||, <u, w>/||w|| - gamma(w))`` with ``u`` the dual vector.
+        """
+        along = float(np.vdot(self.dual_vector, self.w / self.length))
+        return self.upper - along, along - self.gamma
+
+    @property
+    def intercept(self) -> Intercept:
+        """The intercept of largest smallest margin, for K classes jointly K of sum 0; 0 if none is fitted."""
+        return self._best[1]
+
+    @property
+    def weights_error(self) -> float:
+        """Bound the relative error of the dual weights beyond that of the sums of a pass."""
+        return 0.0
 
 
 def balanced_intercept(smallest: Sequence[float]) -> float:
@@ -46,92 +160,22 @@ def balanced_intercept(smallest: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Coding(ABC):
-    """The terms of a problem over rows of d columns.
+class Coding:
+    """The terms of a problem of two classes: rows ``z_i = y_i x_i`` of d columns.
 
     Attributes
     ----------
     labels : Labels
     d : int
     by_class : bool
-        Whether the problem has intercepts, so that terms form groups.
+        Whether the problem has an intercept, so that the rows of each class form a group.
     """
 
     labels: Labels
     d: int
     by_class: bool
 
-    evaluation: ClassVar[type[Evaluation]]
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """Shape of w."""
-
-    @property
-    @abstractmethod
-    def n_terms(self) -> int:
-        """Number of terms, of which those of a row and its own class do not exist."""
-
-    @abstractmethod
-    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
-        """Return the query of the pass of a step, with a second direction v."""
-
-    @abstractmethod
-    def margins_at(self, w: Array) -> Query[Array]:
-        """Return the query for the margins of all terms, without intercepts."""
-
-    @abstractmethod
-    def smallest_at(
-        self, w: Array, max_rows: int, without: Indices, near: Intercept | None
-    ) -> Query[tuple[Smallest, ...]]:
-        """Return the query for the terms of smallest margin in each group."""
-
-    @abstractmethod
-    def accurate_at(self, w: Array, intercept: Intercept) -> Query[Accurate]:
-        """Return the query for the margins of all terms with proven bounds on their errors."""
-
-    @abstractmethod
-    def groups(self) -> list[Any]:
-        """Return an index of each group into the margins of all terms."""
-
-    @abstractmethod
-    def best(self, smallest: Sequence[float]) -> tuple[float, Intercept]:
-        """Return the smallest margin at the best intercept, and that intercept, from those of the groups."""
-
-    @abstractmethod
-    def at_intercept(self, margins: Array, intercept: Intercept) -> Array:
-        """Return the margins of all terms with an intercept added."""
-
-    @abstractmethod
-    def log_weights(self, margins: Array, loss: Loss) -> Array:
-        """Return the logarithm of the weight that the loss gives each term."""
-
-    @abstractmethod
-    def balanced(self, log_weights: Array, mass: Array) -> Array:
-        """Return dual weights of sum 1 proportional to ``mass exp(log_weights)`` in each group."""
-
-    @abstractmethod
-    def normalized(self, indices: Indices, p: Array) -> Array:
-        """Return weights of terms divided by their sum; with intercepts, groups balance."""
-
-    @abstractmethod
-    def combine(self, rows: Rows, p: Array) -> Array:
-        """Return the dual vector of weights of all terms; only rows that carry weight are read."""
-
-    @abstractmethod
-    def rows_of(self, terms: Indices) -> Indices:
-        """Return the row of each term."""
-
-    @abstractmethod
-    def reach(self, w: Array) -> float:
-        """Return the largest ``sum of ||w_k||_2`` over the vectors that the margin of a term needs."""
-
-
-class Binary(Coding):
-    """Rows ``z_i = y_i x_i`` of two classes."""
-
-    evaluation = Evaluation
+    evaluation: ClassVar[type[Evaluation]] = Evaluation
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -206,108 +250,3 @@ class Binary(Coding):
     def reach(self, w: Array) -> float:
         """Return ``||w||_2``."""
         return norm(w)
-
-
-class Joint(Coding):
-    """Pairs of a row and another class, of K classes."""
-
-    evaluation = JointEvaluation
-
-    @property
-    def K(self) -> int:
-        """Number of classes."""
-        return cast(Array, self.labels.classes).size
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of W."""
-        return (self.K, self.d)
-
-    @property
-    def n_terms(self) -> int:
-        """Number of pairs, those of a row and its own class included, which do not exist."""
-        return self.K * self.labels.codes.size
-
-    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
-        """Return the query of the pass of a step, which takes no second direction."""
-        return JointTallyAt(w, loss, self.by_class)
-
-    def margins_at(self, w: Array) -> Query[Array]:
-        """Return the query for the margins of all pairs, without intercepts, of shape (n, K)."""
-        return JointMarginsAt(w)
-
-    def smallest_at(
-        self, w: Array, max_rows: int, without: Indices, near: Intercept | None
-    ) -> Query[tuple[Smallest, ...]]:
-        """Return the query for the pairs of smallest margin, of each two classes with intercepts."""
-        b = np.zeros(self.K) if near is None else np.asarray(near)
-        return JointSmallestAt(w, max_rows, self.by_class, without, b, is_accurate=near is not None)
-
-    def accurate_at(self, w: Array, intercept: Intercept) -> Query[Accurate]:
-        """Return the query for the margins of all pairs with proven bounds on their errors."""
-        return JointAccurateAt(w, np.asarray(intercept) if self.by_class else np.zeros(self.K))
-
-    def groups(self) -> list[Any]:
-        """Return the pairs of each two classes, or all of them, of margins of shape (n, K)."""
-        if not self.by_class:
-            return [slice(None)]
-        codes, every = self.labels.codes, range(self.K)
-        return [(codes == k, j) for k in every for j in every]
-
-    def best(self, smallest: Sequence[float]) -> tuple[float, Intercept]:
-        """Return the smallest mean of the margins along a cycle of classes, and intercepts that reach it."""
-        if not self.by_class:
-            return smallest[0], np.zeros(self.K)
-        return best_intercept(np.reshape(smallest, (self.K, self.K)))
-
-    def at_intercept(self, margins: Array, intercept: Intercept) -> Array:
-        """Return the margins with ``b_y - b_j`` added."""
-        b = np.asarray(intercept)
-        return margins + (b[self.labels.codes][:, None] - b) if self.by_class else margins
-
-    def log_weights(self, margins: Array, loss: Loss) -> Array:
-        """Return ``log(-l'(s_i)) + s_i - m_ij`` with the soft margin ``s_i = -log sum_j exp(-m_ij)``."""
-        soft = -np.logaddexp.reduce(-margins, axis=1)
-        return np.asarray((loss.log_slope(soft) + soft)[:, None] - margins)
-
-    def balanced(self, log_weights: Array, mass: Array) -> Array:
-        """Return weights of all pairs, of sum 1; with intercepts, flows between classes balance."""
-        counted = log_weights.copy()
-        if mass.size:
-            with np.errstate(divide="ignore"):  # rows of weight 0 have no weight in the logarithm either
-                counted += np.log(mass)[:, None]
-        largest = counted.max()
-        if self.by_class:
-            groups = self.groups()
-            sums = [np.logaddexp.reduce(counted[group], initial=-np.inf) for group in groups]
-            b = balance(np.reshape(sums, (self.K, self.K))).intercept
-            counted = counted + (b - b[self.labels.codes][:, None])
-            largest = counted.max()
-        p = np.exp(counted - largest).ravel()
-        return np.asarray(p / p.sum())
-
-    def normalized(self, indices: Indices, p: Array) -> Array:
-        """Divide weights by their sum; with intercepts, let them balance exactly."""
-        p = p / p.sum()
-        if not self.by_class:
-            return p
-        own, _ = self.labels.pair_classes(indices)
-        # The correction of the balance changes the sum, and the division that of the last bits.
-        p = circulation(indices, p, own, self.K)
-        return circulation(indices, p / p.sum(), own, self.K)
-
-    def combine(self, rows: Rows, p: Array) -> Array:
-        """Return ``sum_ij p_ij (e_y - e_j) x_i^T``."""
-        weights = p.reshape(-1, self.K)
-        at, own = np.arange(len(weights)), self.labels.codes
-        factors = -weights
-        factors[at, own] = weights.sum(axis=1) - weights[at, own]
-        return np.stack([rows.ask(Combine.of(c), self.labels) for c in factors.T])
-
-    def rows_of(self, terms: Indices) -> Indices:
-        """Return the row of each pair."""
-        return terms // self.K
-
-    def reach(self, w: Array) -> float:
-        """Return twice the largest ``||w_k||_2``."""
-        return 2.0 * max(norm(row) for row in w)

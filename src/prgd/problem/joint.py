@@ -1,252 +1,173 @@
-r"""Intercepts of joint multiclass problems: numbers of K classes, from sums over pairs of classes.
-
-A problem of K classes has an unpenalised intercept b_k for each. Margins of class k against class j change by
-``b_k - b_j``, so all of them follow from K x K numbers of a pass:
-
-- the exponential loss ``sum_kj S_kj exp(b_j - b_k)`` is smallest where the flow out of each class equals the
-  flow into it. That is the balancing of a matrix (Osborne 1960), a convex problem in K variables;
-- the smallest margin ``min_kj (g_kj + b_k - b_j)`` is at most the mean of g over every cycle of classes, and
-  the best intercept reaches the smallest of these means (Karp 1978).
-
-The dual weights of an upper bound must balance too: for each class k, the pairs of rows of class k carry as
-much weight as the pairs against class k. `circulation` makes them do so exactly.
-"""
+"""Joint problems of K classes: pairs of a row and another class as terms, and what one pass gives."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from prgd.core.arithmetic import UNIT_ROUNDOFF, common_integers
-from prgd.core.types import Array, Indices
-
-_SWEEPS = 60  # steps of Newton's or sweeps of Osborne's iteration
-_BALANCED = 4.0 * UNIT_ROUNDOFF  # flows whose sums differ by less, relative to all flows, are balanced
-_GRID = 2.0**52  # weights are integers of at most this size, before they balance
-
-
-class Balance(NamedTuple):
-    """The intercepts of smallest exponential loss.
-
-    Attributes
-    ----------
-    intercept : ndarray of shape (K,), of sum 0
-    flows : ndarray of shape (K, K)
-        The fraction of the loss that pairs of class k against class j have; their sum is 1.
-    log_loss : float
-        Logarithm of the sum over all pairs.
-    imbalance : float
-        Sum over the classes of the absolute difference of the flows out of it and into it.
-    """
-
-    intercept: Array
-    flows: Array
-    log_loss: float
-    imbalance: float
+from prgd.core.arithmetic import UNIT_ROUNDOFF
+from prgd.core.types import Array, Indices, Intercept, lazy
+from prgd.losses import Loss
+from prgd.norms import norm
+from prgd.problem.coding import Coding, Evaluation
+from prgd.problem.intercepts import Balance, balance, best_intercept, circulation
+from prgd.rows import (
+    Combine,
+    JointAccurateAt,
+    JointMarginsAt,
+    JointSmallestAt,
+    JointTallyAt,
+    Query,
+    Rows,
+)
+from prgd.rows.queries import Accurate, Smallest
+from prgd.rows.tally import SLOPE_MASS, Tally
 
 
-def _at(log_sums: Array, b: Array) -> Balance:
-    exponents = log_sums + (b[None, :] - b[:, None])
-    largest = float(exponents.max())
-    if not math.isfinite(largest):
-        return Balance(b, np.full_like(log_sums, math.nan), largest, math.nan)
-    flows = np.exp(exponents - largest)
-    total = float(flows.sum())
-    flows /= total
-    differences = flows.sum(axis=1) - flows.sum(axis=0)
-    return Balance(b, flows, largest + math.log(total), float(np.abs(differences).sum()))
+class JointEvaluation(Evaluation):
+    """The data of K classes seen from one W of shape (K, d), with an intercept for each class or none."""
+
+    @property
+    def _K(self) -> int:
+        return len(self.w)
+
+    @lazy
+    def _balance(self) -> Balance:
+        return balance(np.reshape(self.tally.log_sums, (self._K, self._K)))
+
+    @lazy
+    def log_loss(self) -> float:
+        """``log L(W)``, minimised over the intercepts if the problem has them."""
+        if not self.problem.fit_intercept:
+            return self.tally.log_sums[0] - math.log(self.tally.count)
+        rows = self.tally.count / (self._K - 1)  # each row counts once against each other class
+        return self._balance.log_loss - math.log(rows)
+
+    @lazy
+    def dual_vector(self) -> Array:
+        """``sum_ij p_ij (e_y - e_j) x_i^T`` with p the dual weights at W, of shape (K, d)."""
+        if not self.problem.fit_intercept:
+            return np.asarray(self.tally.mean_rows[0].reshape(self.w.shape))
+        mass = self.tally.scalars[:, SLOPE_MASS, None]
+        means = self.tally.vector / np.where(mass > 0.0, mass, 1.0)
+        parts = (self._balance.flows.reshape(-1, 1) * means).reshape(self._K, *self.w.shape)
+        return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
+
+    @property
+    def weights_error(self) -> float:
+        """Bound the weight that the pairs must exchange so that flows between classes balance exactly.
+
+        A class whose flow out exceeds the flow into it gets weight from classes of the opposite kind, by
+        pairs that always exist: half of the imbalance in all. The flows themselves are rounded, too.
+        """
+        if not self.problem.fit_intercept:
+            return 0.0
+        return 2.0 * self._balance.imbalance + 8.0 * (self._K + 2) ** 2 * UNIT_ROUNDOFF
 
 
-def balance(log_sums: Array) -> Balance:
-    """Minimise ``log sum_kj exp(log_sums_kj + b_j - b_k)`` over b; the diagonal is -inf.
+class Joint(Coding):
+    """The terms of a joint problem: pairs of a row and another class, of K classes."""
 
-    Examples
-    --------
-    >>> found = balance(np.array([[-np.inf, 3.0], [1.0, -np.inf]]))
-    >>> found.intercept, round(found.log_loss - 2.0, 6)  # the mean of both, and log 2
-    (array([ 0.5, -0.5]), 0.693147)
-    """
-    now = best = _at(log_sums, _even(log_sums))
-    size = float(np.abs(log_sums[np.isfinite(log_sums)]).max(initial=0.0))  # exponents are rounded so much
-    for _ in range(_SWEEPS):
-        if not best.imbalance > _BALANCED * (len(log_sums) + size):
-            break
-        trial = _at(log_sums, _newton(now))
-        # Osborne's sweeps never raise the loss, and bring Newton's steps into their range.
-        now = (
-            trial
-            if trial.imbalance < 0.5 * now.imbalance
-            else _at(log_sums, _osborne(log_sums, now.intercept))
-        )
-        best = now if now.imbalance < best.imbalance else best
-    return best
+    evaluation = JointEvaluation
 
+    @property
+    def K(self) -> int:
+        """Number of classes."""
+        return cast(Array, self.labels.classes).size
 
-def _even(log_sums: Array) -> Array:
-    """Return the intercepts of the smallest largest exponent: a start that no scale of the sums spoils."""
-    return best_intercept(-log_sums)[1] if np.isfinite(log_sums).any() else np.zeros(len(log_sums))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of W."""
+        return (self.K, self.d)
 
+    @property
+    def n_terms(self) -> int:
+        """Number of pairs, those of a row and its own class included, which do not exist."""
+        return self.K * self.labels.codes.size
 
-def _osborne(log_sums: Array, b: Array) -> Array:
-    """Return the intercepts after one sweep that balances class by class."""
-    b = b.copy()
-    for k in range(b.size):
-        out = np.logaddexp.reduce(log_sums[k] + b)
-        into = np.logaddexp.reduce(log_sums[:, k] - b)
-        if math.isfinite(out) and math.isfinite(into):
-            b[k] = 0.5 * (out - into)
-    return np.asarray(b - b.mean())
+    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
+        """Return the query of the pass of a step, which takes no second direction."""
+        return JointTallyAt(w, loss, self.by_class)
 
+    def margins_at(self, w: Array) -> Query[Array]:
+        """Return the query for the margins of all pairs, without intercepts, of shape (n, K)."""
+        return JointMarginsAt(w)
 
-def _newton(at: Balance) -> Array:
-    """Return the intercepts after a Newton step on the logarithm of the loss."""
-    both = at.flows + at.flows.T
-    slope = at.flows.sum(axis=0) - at.flows.sum(axis=1)
-    hessian = np.diag(both.sum(axis=1)) - both - np.outer(slope, slope)
-    hessian += np.ones_like(hessian) / at.flows.size  # the sum of the intercepts stays
-    step = np.linalg.lstsq(hessian, -slope, rcond=None)[0]
-    largest = float(np.abs(step).max())
-    return np.asarray(at.intercept + step * min(1.0, 1.0 / largest if largest > 0.0 else 1.0))
+    def smallest_at(
+        self, w: Array, max_rows: int, without: Indices, near: Intercept | None
+    ) -> Query[tuple[Smallest, ...]]:
+        """Return the query for the pairs of smallest margin, of each two classes with intercepts."""
+        b = np.zeros(self.K) if near is None else np.asarray(near)
+        return JointSmallestAt(w, max_rows, self.by_class, without, b, is_accurate=near is not None)
 
+    def accurate_at(self, w: Array, intercept: Intercept) -> Query[Accurate]:
+        """Return the query for the margins of all pairs with proven bounds on their errors."""
+        return JointAccurateAt(w, np.asarray(intercept) if self.by_class else np.zeros(self.K))
 
-def best_intercept(margins: Array) -> tuple[float, Array]:
-    """Return the largest ``min_kj (g_kj + b_k - b_j)`` over b, and such a b of mean 0.
+    def groups(self) -> list[Any]:
+        """Return the pairs of each two classes, or all of them, of margins of shape (n, K)."""
+        if not self.by_class:
+            return [slice(None)]
+        codes, every = self.labels.codes, range(self.K)
+        return [(codes == k, j) for k in every for j in every]
 
-    Parameters
-    ----------
-    margins : ndarray of shape (K, K)
-        The smallest margin g_kj of class k against class j; infinite on the diagonal and for no rows.
+    def best(self, smallest: Sequence[float]) -> tuple[float, Intercept]:
+        """Return the smallest mean of the margins along a cycle of classes, and intercepts that reach it."""
+        if not self.by_class:
+            return smallest[0], np.zeros(self.K)
+        return best_intercept(np.reshape(smallest, (self.K, self.K)))
 
-    Examples
-    --------
-    >>> best_intercept(np.array([[np.inf, 3.0], [1.0, np.inf]]))
-    (2.0, array([-0.5,  0.5]))
-    """
-    K = len(margins)
-    known = np.isfinite(margins)
-    if np.isneginf(margins).any() or np.isnan(margins).any():
-        return -math.inf, np.zeros(K)
-    if not known.any():
-        return math.inf, np.zeros(K)
-    mean, _ = smallest_mean_cycle(margins)
-    if math.isinf(mean):  # no cycle of classes: any margin can be reached, which one row a class excludes
-        return math.inf, np.zeros(K)
-    b = np.zeros(K)
-    for _ in range(K):  # shortest paths with lengths that have no negative cycle
-        b = np.minimum(b, np.min(b[:, None] + (margins - mean), axis=0))
-    b -= b.mean()
-    with np.errstate(invalid="ignore"):
-        reached = np.where(known, margins + (b[:, None] - b[None, :]), math.inf)
-    return float(reached.min()), b
+    def at_intercept(self, margins: Array, intercept: Intercept) -> Array:
+        """Return the margins with ``b_y - b_j`` added."""
+        b = np.asarray(intercept)
+        return margins + (b[self.labels.codes][:, None] - b) if self.by_class else margins
 
+    def log_weights(self, margins: Array, loss: Loss) -> Array:
+        """Return ``log(-l'(s_i)) + s_i - m_ij`` with the soft margin ``s_i = -log sum_j exp(-m_ij)``."""
+        soft = -np.logaddexp.reduce(-margins, axis=1)
+        return np.asarray((loss.log_slope(soft) + soft)[:, None] - margins)
 
-def smallest_mean_cycle(lengths: Array) -> tuple[float, list[int]]:
-    """Return the smallest mean length of a cycle, and its nodes in order; infinite and none if there is none.
+    def balanced(self, log_weights: Array, mass: Array) -> Array:
+        """Return weights of all pairs, of sum 1; with intercepts, flows between classes balance."""
+        counted = log_weights.copy()
+        if mass.size:
+            with np.errstate(divide="ignore"):  # rows of weight 0 have no weight in the logarithm either
+                counted += np.log(mass)[:, None]
+        largest = counted.max()
+        if self.by_class:
+            groups = self.groups()
+            sums = [np.logaddexp.reduce(counted[group], initial=-np.inf) for group in groups]
+            b = balance(np.reshape(sums, (self.K, self.K))).intercept
+            counted = counted + (b - b[self.labels.codes][:, None])
+            largest = counted.max()
+        p = np.exp(counted - largest).ravel()
+        return np.asarray(p / p.sum())
 
-    Karp's algorithm: the shortest walks of K steps hold the cycle.
+    def normalized(self, indices: Indices, p: Array) -> Array:
+        """Divide weights by their sum; with intercepts, let them balance exactly."""
+        p = p / p.sum()
+        if not self.by_class:
+            return p
+        own, _ = self.labels.pair_classes(indices)
+        # The correction of the balance changes the sum, and the division that of the last bits.
+        p = circulation(indices, p, own, self.K)
+        return circulation(indices, p / p.sum(), own, self.K)
 
-    Examples
-    --------
-    >>> smallest_mean_cycle(np.array([[np.inf, 1.0, 9.0], [3.0, np.inf, 2.0], [0.0, 8.0, np.inf]]))
-    (1.0, [0, 1, 2])
-    """
-    K = len(lengths)
-    walks, before = [np.zeros(K)], []  # the shortest walk of m steps to each class, from anywhere
-    for _ in range(K):
-        longer = walks[-1][:, None] + lengths
-        before.append(np.argmin(longer, axis=0))
-        walks.append(np.min(longer, axis=0))
-    steps = np.arange(K)[:, None]
-    last, others = walks[K], np.array(walks[:K])
-    with np.errstate(invalid="ignore"):
-        means = np.where(np.isfinite(others), (last - others) / (K - steps), -math.inf).max(axis=0)
-    means[~np.isfinite(last)] = math.inf
-    node = int(np.argmin(means))
-    mean = float(means[node])
-    if math.isinf(mean):
-        return mean, []
-    walk: list[int] = []
-    while node not in walk:  # backwards, until a class comes again
-        walk.append(node)
-        node = int(before.pop()[node])
-    return mean, walk[walk.index(node) :][::-1]
+    def combine(self, rows: Rows, p: Array) -> Array:
+        """Return ``sum_ij p_ij (e_y - e_j) x_i^T``."""
+        weights = p.reshape(-1, self.K)
+        at, own = np.arange(len(weights)), self.labels.codes
+        factors = -weights
+        factors[at, own] = weights.sum(axis=1) - weights[at, own]
+        return np.stack([rows.ask(Combine.of(c), self.labels) for c in factors.T])
 
+    def rows_of(self, terms: Indices) -> Indices:
+        """Return the row of each pair."""
+        return terms // self.K
 
-def circulation(pairs: Indices, p: Array, own: Indices, K: int) -> Array:
-    """Return weights near p that balance exactly: multiples of one power of two, as float64 numbers.
-
-    Parameters
-    ----------
-    pairs : ndarray of int
-        Numbers ``i K + j`` of the pairs.
-    p : ndarray of float
-        Positive weights that balance up to rounding.
-    own : ndarray of int
-        The class of the row of each pair.
-
-    Raises
-    ------
-    ValueError
-        If the pairs cannot carry the difference: a class has no pair that leads to another one.
-
-    Examples
-    --------
-    >>> circulation(np.array([1, 2]), np.array([0.5, 0.4999999999999999]), np.array([0, 1]), 2)
-    array([0.5, 0.5])
-    """
-    against = (pairs % K).astype(np.int64)
-    unit = math.ldexp(1.0, math.frexp(float(p.max()))[1]) / _GRID
-    integers = [round(v) for v in (p / unit).tolist()]
-    out = _excess(integers, own, against, K)
-    heaviest: dict[tuple[int, int], int] = {}
-    for q in np.argsort(p, kind="stable").tolist():
-        heaviest[int(own[q]), int(against[q])] = q
-    while any(out):
-        # A class with more weight out than in gets weight from one with less, over classes in between.
-        # Pairs need not connect all classes, so that the nearest one is taken.
-        source = out.index(min(out))
-        path = _path(heaviest, source, out)
-        target = path[0][1]
-        amount = min(-out[source], out[target])
-        for arc in path:
-            integers[heaviest[arc]] += amount
-        out[source], out[target] = out[source] + amount, out[target] - amount
-    if max(integers) > 2.0 * _GRID:  # weights far from balance have grown beyond the digits of float64
-        return circulation(pairs, np.array(integers, dtype=np.float64) * unit, own, K)
-    return np.array(integers, dtype=np.float64) * unit
-
-
-def _excess(integers: list[int], own: Indices, against: Indices, K: int) -> list[int]:
-    """Return the weight of the pairs of each class less that of the pairs against it."""
-    out = [0] * K
-    for value, k, j in zip(integers, own.tolist(), against.tolist(), strict=True):
-        out[k] += value
-        out[j] -= value
-    return out
-
-
-def _path(arcs: dict[tuple[int, int], int], source: int, out: list[int]) -> list[tuple[int, int]]:
-    """Return the fewest arcs, the last one first, from a class to one with more weight out than in."""
-    before, queue = {source: -1}, [source]
-    for k in queue:
-        if out[k] > 0:
-            break
-        for j in range(len(out)):
-            if (k, j) in arcs and j not in before:
-                before[j] = k
-                queue.append(j)
-    else:
-        raise ValueError(f"No pairs lead from class {source} to one that needs weight: they cannot balance.")
-    path = []
-    while k != source:
-        path.append((before[k], k))
-        k = before[k]
-    return path
-
-
-def is_balanced(pairs: Indices, p: Array, own: Indices, K: int) -> bool:
-    """Say whether weights balance exactly: each class has as much weight out as in."""
-    integers = p if p.dtype == object else common_integers(p)[0]
-    return not any(_excess([int(v) for v in integers], own, (pairs % K).astype(np.int64), K))
+    def reach(self, w: Array) -> float:
+        """Return twice the largest ``||w_k||_2``."""
+        return 2.0 * max(norm(row) for row in w)

@@ -12,13 +12,12 @@ import numpy as np
 from prgd.core.arithmetic import LARGEST
 from prgd.core.checks import joint_hint
 from prgd.core.errors import ZeroRowWarning
-from prgd.core.lazy import lazy
 from prgd.core.namespace import like
-from prgd.core.types import Array, Indices, Intercept
+from prgd.core.types import Array, Indices, Intercept, lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.norms import L2, Norm, as_norm
-from prgd.problem.coding import Binary, Coding, Joint
-from prgd.problem.evaluation import Evaluation
+from prgd.problem.coding import Coding, Evaluation
+from prgd.problem.joint import Joint
 from prgd.rows import Fingerprint, LargestRow, Measure, Query, Rows, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
@@ -144,7 +143,7 @@ class Problem:
 
     def _take_coding(self) -> None:
         self.is_joint = self.labels.is_joint
-        kind = Joint if self.is_joint else Binary
+        kind = Joint if self.is_joint else Coding
         self.coding: Coding = kind(self.labels, self.d, self.fit_intercept)
         self.shape = self.coding.shape
 
@@ -225,9 +224,9 @@ class Problem:
         last dual vector is often larger than that of w (docs/exponential.md), and `prgd.run` asks for it
         (`after`). Joint problems take none.
         """
+        w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)
         if v is not None and self.is_joint:
             raise ValueError("A joint problem takes no second direction v; ask problem.at(v) for its margin.")
-        w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)
         return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
 
     def after(self, last: Evaluation) -> Problem:

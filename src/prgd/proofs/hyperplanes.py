@@ -11,9 +11,8 @@ from prgd.core.arithmetic import SMALLEST, UNIT_ROUNDOFF
 from prgd.core.types import Array, Intercept
 from prgd.norms import L2, norm
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate
-from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
-from prgd.problem.pass_bounds import accurate_margin, over_length, weights_at
+from prgd.problem.accurate_bounds import accurate_margin, accurate_upper, is_on_simplex, weights_at
+from prgd.problem.certificate import Certificate, over_length
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap

@@ -29,9 +29,8 @@ from prgd.core.arithmetic import (
 from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.problem.certificate import SOFT, Certificate, DualWeights
-from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
-from prgd.problem.pass_bounds import margin_error
+from prgd.problem.accurate_bounds import accurate_upper, is_on_simplex
+from prgd.problem.certificate import SOFT, Certificate, DualWeights, margin_error
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
 _ROUNDING_FRACTION = (

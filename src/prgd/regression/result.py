@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.lazy import lazy
-from prgd.core.types import Indices
+from prgd.core.types import Indices, lazy
 from prgd.problem.problem import NO_ROWS
 from prgd.regression import summary
 from prgd.regression.advice import (

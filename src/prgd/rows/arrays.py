@@ -10,9 +10,8 @@ import numpy as np
 
 from prgd.core.arithmetic import split
 from prgd.core.errors import NotFiniteError
-from prgd.core.lazy import lazy
 from prgd.core.threads import each, physical_memory, threads_of
-from prgd.core.types import Array, Indices
+from prgd.core.types import Array, Indices, lazy
 from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys

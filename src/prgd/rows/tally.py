@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd.core.lazy import lazy
-from prgd.core.types import Array
+from prgd.core.types import Array, lazy
 
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT, SECOND = range(7)
 

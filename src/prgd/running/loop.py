@@ -14,28 +14,18 @@ import numpy as np
 
 from prgd.algorithms.base import Algorithm, State
 from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
-from prgd.core.checks import check_integer
+from prgd.core.checks import check_integer, digest
 from prgd.core.errors import RowsLostError
 from prgd.core.files import SaveTimer
 from prgd.core.types import Array
-from prgd.core.values import digest
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate
-from prgd.problem.dual_bounds import accurate_upper
-from prgd.problem.pass_bounds import (
-    certify,
-    certify_in_double,
-    dual_vector_error,
-    margin_in_double,
-    term_size,
-    weights_at,
-)
+from prgd.problem.accurate_bounds import accurate_upper, certify_in_double, margin_in_double, weights_at
+from prgd.problem.certificate import Certificate, certify, dual_vector_error, term_size
 from prgd.proofs.overlap import proves_overlap
 from prgd.rows.base import LeafRows
-from prgd.running.history import History, Record, Status
+from prgd.running.history import History, Record, Status, Stop, any_of
 from prgd.running.progress import progress_line
 from prgd.running.result import Result
-from prgd.running.stopping import Stop, any_of
 
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12

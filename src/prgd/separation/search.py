@@ -28,10 +28,9 @@ from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
-from prgd.running.history import Record, Status
+from prgd.running.history import Record, Status, any_of
 from prgd.running.loop import run
 from prgd.running.progress import tell_stage
-from prgd.running.stopping import any_of
 from prgd.separation import proposals
 from prgd.separation.proposals import (
     CLEAR,

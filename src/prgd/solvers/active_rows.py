@@ -12,7 +12,7 @@ from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.problem.certificate import DualWeights
-from prgd.problem.evaluation import Evaluation
+from prgd.problem.coding import Evaluation
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
 

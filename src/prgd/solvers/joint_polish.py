@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd.core.types import Array, Indices, Mask
-from prgd.problem.joint import best_intercept, smallest_mean_cycle
+from prgd.problem.intercepts import best_intercept, smallest_mean_cycle
 from prgd.solvers.joint_coordinates import Pairs
 
 _RANK_TOLERANCE = 1e-14  # singular values below this fraction of the largest count as zero

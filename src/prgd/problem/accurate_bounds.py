@@ -1,8 +1,12 @@
-"""Upper bounds that dual weights prove: the dual norm of the sum of the rows that carry weight."""
+"""Bounds by compensated or exact sums, where those of one pass (`prgd.problem.certificate`) are too wide.
+
+`accurate_lower` computes margins again, `accurate_upper` the dual norm of the sum of rows that carry weight.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +14,7 @@ import numpy as np
 
 from prgd.core.arithmetic import (
     BOUND_FACTOR,
+    EPSILON,
     SMALLEST,
     UNIT_ROUNDOFF,
     common_integers,
@@ -17,14 +22,15 @@ from prgd.core.arithmetic import (
     lowered,
     raised,
     root_up,
+    rounding_factor,
     two_product,
     two_sum,
 )
-from prgd.core.types import Array, Signs
+from prgd.core.types import Array, Intercept, Signs
 from prgd.norms import L2, norm
 from prgd.problem import Problem
-from prgd.problem.certificate import DualWeights
-from prgd.problem.joint import is_balanced
+from prgd.problem.certificate import Certificate, DualWeights, over_length, plain_lower, term_size, upper_near
+from prgd.problem.intercepts import is_balanced
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
 _EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
@@ -197,3 +203,65 @@ def _rounded(high: Array, low: Array, error: Array) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):
         total = high + low
         return total, BOUND_FACTOR * (error + UNIT_ROUNDOFF * np.abs(total)) + SMALLEST
+
+
+def certify_in_double(problem: Problem, w: Array) -> Certificate:
+    """Return the interval at w by passes in float64, on rows whose Tally is summed in float32."""
+    found, weights = margin_in_double(problem, w), weights_at(problem, w)
+    if problem.is_joint and problem.fit_intercept:  # weights that balance exactly
+        return found.with_upper(accurate_upper(problem, weights), w_upper=w)
+    # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
+    count = problem.coding.n_terms
+    error = rounding_factor(4 * count + problem.d + 64) * term_size(problem)
+    u = problem.combine(weights.dense(count))
+    return found.with_upper(
+        raised(upper_near(problem, u, problem.norm.dual(u), error), problem.d + 8), w_upper=w
+    )
+
+
+def margin_in_double(problem: Problem, w: Array) -> Certificate:
+    """Return the lower bound that the margin of w proves, by a pass in float64."""
+    if norm(w) == 0.0:
+        return Certificate()
+    margins = problem.ask(problem.coding.margins_at(w))
+    margin, intercept = problem.coding.best(problem.smallest_of(margins))
+    return Certificate().with_lower(plain_lower(problem, w, margin, intercept), w, intercept)
+
+
+def accurate_lower(problem: Problem, w: Array, intercept: Intercept) -> tuple[float, Array, Intercept]:
+    """Return a lower bound of ``gamma(w)``, w, and its best intercept, by a pass of compensated products.
+
+    Parameters
+    ----------
+    intercept : float or ndarray of shape (K,)
+        Numbers near the best intercept. Margins are computed at this intercept, which keeps their digits.
+    """
+    margins, errors = problem.ask(problem.coding.accurate_at(w, intercept))
+    return accurate_margin(problem, problem.smallest_of(margins - errors), w, intercept)
+
+
+def accurate_margin(
+    problem: Problem, smallest: Sequence[float], w: Array, intercept: Intercept
+) -> tuple[float, Array, Intercept]:
+    """Return a lower bound of ``gamma(w)``, w, and its best intercept, from the margins of groups.
+
+    The margins were computed at ``intercept``, a number near the best one.
+    """
+    found, shift = problem.coding.best(smallest)
+    if problem.fit_intercept:
+        intercept = intercept + shift
+    sizes = [abs(margin) for margin in smallest if math.isfinite(margin)]
+    margin = lowered(found, 4) - 8.0 * UNIT_ROUNDOFF * (max(sizes, default=0.0) if problem.is_joint else 0.0)
+    if margin > 0.0:
+        return lowered(margin / problem.norm.above(w)), w, intercept
+    return over_length(problem, margin, w, problem.norm(w)), w, intercept
+
+
+def weights_at(problem: Problem, w: Array) -> DualWeights:
+    """Return the dual weights at w as numbers, by one pass."""
+    terms, p = np.arange(problem.coding.n_terms), problem.dual_weights(w)
+    try:
+        return DualWeights.normalized(problem, terms, p)
+    except ValueError:
+        # At a long w the weights of pairs that classes need for their balance underflow; those of 0 do not.
+        return DualWeights.normalized(problem, terms, p + EPSILON * problem.dual_weights(np.zeros_like(w)))
