@@ -1,53 +1,37 @@
-"""The public names of prgd, which the reference lists: a test and the checker of the site ask for them."""
+"""The public names of prgd: those that the pages of the reference list."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-MODULES = [
-    "prgd",
-    "prgd.algorithms",
-    "prgd_paper.claims",
-    "prgd.datasets",
-    "prgd.deep",
-    "prgd.estimators",
-    "prgd.jax",
-    "prgd.losses",
-    "prgd.maxmargin",
-    "prgd.norms",
-    "prgd.plots",
-    "prgd_paper.race",
-    "prgd_paper.reproduce",
-    "prgd.rows",
-    "prgd.schedules",
-    "prgd.regression",
-    "prgd.separation",
-    "prgd_paper.theory",
-]
-# These packages re-export what their files define and have no __all__.
-OF_THEIR_FILES = {"prgd.algorithms", "prgd_paper.theory"}
+PAGES = sorted((Path(__file__).parent / "reference").glob("*.rst"))
 
 
-def names_of(module: str) -> list[str]:
-    """Return the public names of a module: its ``__all__``, else what it defines itself."""
-    found = import_module(module)
-    if hasattr(found, "__all__"):
-        return [f"{module}.{name}" for name in found.__all__]
-    homes = (module, f"{module}.") if module in OF_THEIR_FILES else (module,)
-    return [
-        f"{module}.{name}"
-        for name, value in vars(found).items()
-        if not name.startswith("_") and _is_at_home(getattr(value, "__module__", ""), homes)
-    ]
+def _listed(pattern: str) -> list[str]:
+    return sorted(
+        {name for page in PAGES for name in re.findall(pattern, page.read_text(), flags=re.MULTILINE)}
+    )
 
 
 def public_names() -> list[str]:
-    """Return all public names, modules included, with their dots."""
-    return sorted({*MODULES, *(name for module in MODULES for name in names_of(module))})
+    """Return the names that the reference lists, with their dots."""
+    return _listed(r"^   (prgd[\w.]*)$")
+
+
+def public_modules() -> list[str]:
+    """Return the modules whose names the reference lists."""
+    return _listed(r"^\.\. module:: (prgd[\w.]*)$")
+
+
+def names_of(module: str) -> list[str]:
+    """Return the names in the ``__all__`` of a module, with their dots; none without ``__all__``."""
+    return [f"{module}.{name}" for name in getattr(import_module(module), "__all__", ())]
 
 
 @cache
@@ -62,7 +46,3 @@ def value_of(name: str) -> Any:
                 import_module(path)
         value = getattr(value, part, None)
     return value
-
-
-def _is_at_home(home: str, homes: tuple[str, ...]) -> bool:
-    return home == homes[0] or any(home.startswith(prefix) for prefix in homes[1:])
