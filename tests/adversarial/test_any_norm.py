@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 import prgd
 from prgd.maxmargin import overlap
+from prgd.maxmargin.solve import Solve
 from prgd.problem.accurate_bounds import (
     accurate_lower,
     accurate_upper,
@@ -21,11 +22,11 @@ from prgd.problem.accurate_bounds import (
     is_on_simplex,
     weights_at,
 )
-from prgd.problem.certificate import Certificate, DualWeights, certify
+from prgd.problem.certificate import DualWeights, certify
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.rows import ChunkedRows, arrays
 from prgd.running.history import Status
-from prgd.solvers.term_set import TermSet
+from prgd.solvers.terms import TermSet
 
 VECTORS = ("l2", "l1", "linf", "lp:1.01", "lp:1.5", "lp:3", "lp:50")
 MATRICES = ("spectral", "nuclear", "rows", "columns")
@@ -371,7 +372,7 @@ def test_some_pairs_do_not_prove_quasi_separability(monkeypatch):
     working = TermSet(problem)
     working.add(working.all_terms()[:3])
     monkeypatch.setattr(overlap, "_MAX_ENTRIES", 0)
-    assert overlap.prove_overlap(problem, working, Certificate())[0] is Status.NOT_SEPARABLE
+    assert overlap.prove_overlap(Solve(problem, 1e-6, 100), working) is Status.NOT_SEPARABLE
 
 
 def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):

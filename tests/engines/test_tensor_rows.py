@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import grid
@@ -130,47 +128,6 @@ def test_the_precision_of_joint_sums_in_kernels(dtype, monkeypatch):
     wide = TensorRows(torch.ones((10, 2000), dtype=dtype), y[:10])  # torch multiplies so many columns
     assert wide.joint_unit_roundoff == 2.0**-53
     assert wide.sum_roundings >= 10
-
-
-ALONE = """
-import sys
-
-for name in ("scipy", "numba", "sklearn", "pandas", "rich", "typer", "pyarrow", "dask", "triton"):
-    sys.modules[name] = None  # any import of it fails
-import numpy as np
-import torch
-
-import prgd
-import prgd.rows.gpu.tensor_rows
-
-data = prgd.datasets.synthetic_one(0)
-X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
-print(prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=50).w.tolist())
-for fit_intercept in (False, True):
-    result = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-9)
-    assert result.check(X, y).is_valid
-    print(result.status.name, result.margin)
-rng = np.random.default_rng(0)
-overlap = prgd.max_margin(torch.from_numpy(rng.standard_normal((40, 2))), np.sign(rng.standard_normal(40)))
-print(overlap.status.name, overlap.upper_bound < 1e-14)
-"""
-
-
-@pytest.mark.slow
-def test_numpy_and_torch_are_enough():
-    out = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
-    assert out.returncode == 0, out.stderr
-    w, origin, intercept, overlap = out.stdout.splitlines()
-    data = grid.PROBLEMS["synthetic-one"]()
-    expected = prgd.run(prgd.Problem(data.X, data.y), prgd.NGD(), stop=50).w
-    np.testing.assert_allclose(np.fromstring(w.strip("[]"), sep=","), expected, rtol=1e-12)
-    for line, fit_intercept in ((origin, False), (intercept, True)):
-        status, margin = line.split()
-        exact = prgd.max_margin(data.X, data.y, fit_intercept=fit_intercept, tol=1e-9).margin
-        assert status == "CERTIFIED"
-        assert float(margin) == pytest.approx(exact, rel=1e-8)
-    # without SciPy there is no proof, so that the word is not said
-    assert overlap == "STALLED True"
 
 
 def test_a_csr_tensor_is_solved_like_its_table(tmp_path):

@@ -311,12 +311,12 @@ def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
 
 
 def test_ctrl_c_before_there_is_an_interval(monkeypatch):
-    from prgd.solvers import pairwise_descent as pairs
+    from prgd.maxmargin import hard
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pairs, "descend", interrupted)
+    monkeypatch.setattr(hard, "descend", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prgd.max_margin(*gaussian())
 

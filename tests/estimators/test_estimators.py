@@ -439,9 +439,9 @@ def test_warm_start_of_prgd_goes_on_from_the_direction():
 
 
 def interrupt_after(monkeypatch, calls: int) -> None:
-    from prgd.solvers import pairwise_descent as pairs
+    from prgd.maxmargin import hard
 
-    descend, left = pairs.descend, [calls]
+    descend, left = hard.descend, [calls]
 
     def interrupted(*args):
         left[0] -= 1
@@ -449,7 +449,7 @@ def interrupt_after(monkeypatch, calls: int) -> None:
             raise KeyboardInterrupt
         return descend(*args)
 
-    monkeypatch.setattr(pairs, "descend", interrupted)
+    monkeypatch.setattr(hard, "descend", interrupted)
 
 
 def test_ctrl_c_keeps_the_best_interval(monkeypatch):

@@ -15,8 +15,8 @@ from prgd.maxmargin import batch as batch_module
 from prgd.maxmargin import batch_on_device
 from prgd.rows import ChunkedRows
 from prgd.rows.dense import DenseRows
-from prgd.solvers.coordinates import Products
 from prgd.solvers.interior_point import maximise_margin
+from prgd.solvers.linear_systems import Products
 
 torch = pytest.importorskip("torch")
 
@@ -307,11 +307,11 @@ def test_a_thread_that_fails_ends_the_others(monkeypatch):
     X, Y = label_sets(6, 60, 30, 40)
     begun = []
 
-    def fail(state, status):
+    def fail(*_):
         begun.append(1)
         raise MemoryError("no room")
 
-    monkeypatch.setattr(batch_module, "finished", fail)
+    monkeypatch.setattr(batch_module, "solve_hard", fail)
     with pytest.raises(MemoryError, match="no room"):
         prgd.max_margin_batch(X, Y, n_jobs=2)
     assert len(begun) <= 4

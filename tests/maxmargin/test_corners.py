@@ -10,7 +10,7 @@ from adversarial import oracle
 
 import prgd
 from prgd import Status
-from prgd.maxmargin import moves
+from prgd.maxmargin import hard
 
 
 def flipped(n, d, share=0.05, seed=0):
@@ -59,7 +59,7 @@ def test_overlap_needs_no_singular_values(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("the proof took the slow way")
 
-    monkeypatch.setattr(moves, "active_set_weights", refuse)
+    monkeypatch.setattr(hard, "active_set_weights", refuse)
     monkeypatch.setattr(np.linalg, "lstsq", refuse)
     for seed in range(3):
         X, y = flipped(500, 50, seed=seed)
@@ -73,7 +73,7 @@ def test_the_support_is_solved_by_pivots(monkeypatch, n, d, fit_intercept):
     result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
     assert result.status is Status.CERTIFIED
     assert_support_vectors(result, X, y)
-    monkeypatch.setattr(moves, "interior_weights", lambda *_: pytest.fail("an interior point was started"))
+    monkeypatch.setattr(hard, "interior_weights", lambda *_: pytest.fail("an interior point was started"))
     if d >= 100:
         again = prgd.max_margin(X, y, fit_intercept=fit_intercept)
         assert again.support.tolist() == result.support.tolist()

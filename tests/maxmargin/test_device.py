@@ -9,11 +9,10 @@ torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
 from prgd.core.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
-from prgd.maxmargin import costs, moves, solver  # noqa: E402
+from prgd.maxmargin import hard, places  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
-from prgd.solvers.cholesky import definite_solver, definite_solvers  # noqa: E402
-from prgd.solvers.coordinates import Columns, Products  # noqa: E402
 from prgd.solvers.interior_point import maximise_margin  # noqa: E402
+from prgd.solvers.linear_systems import Columns, Products, definite_solver, definite_solvers  # noqa: E402
 
 
 def on_device(X, y, sample_weight=None) -> TensorRows:
@@ -26,13 +25,14 @@ def on_device(X, y, sample_weight=None) -> TensorRows:
 @pytest.fixture
 def never_on_the_host(monkeypatch):
     """Fail if a solve that begins on the device goes on on the host."""
-    make = solver.SolverState
+    start = hard.HardMargin.choose_rows
 
-    def state(problem, *settings, on_device=False):
-        assert on_device or not problem.rows.is_on_device, "the moves were made on the host"
-        return make(problem, *settings, on_device=on_device)
+    def choose_rows(method, w):
+        is_host = not isinstance(method.place, places.Device)
+        assert not (is_host and method.problem.rows.is_on_device), "the moves were made on the host"
+        start(method, w)
 
-    monkeypatch.setattr(solver, "SolverState", state)
+    monkeypatch.setattr(hard.HardMargin, "choose_rows", choose_rows)
 
 
 def separable(n, d, dtype=torch.float64, seed=0, shift=0.0):
@@ -113,18 +113,18 @@ def test_another_error_of_the_device_is_not_hidden(monkeypatch):
 
 
 def test_a_set_that_is_too_large_drops_idle_rows(monkeypatch):
-    monkeypatch.setattr(moves, "_MAX_ROWS_WITHOUT_GRAM", 100)
-    for module in (moves, costs):
-        monkeypatch.setattr(module, "MAX_ROWS_AT_ONCE", 64)
-        monkeypatch.setattr(module, "MAX_DEVICE_ENTRIES", 8 * 100)
-    dropped, drop = [], moves.SolverState._drop_idle_rows
+    monkeypatch.setattr(places, "_MAX_ROWS_WITHOUT_GRAM", 100)
+    monkeypatch.setattr(places, "_MAX_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(places, "_MAX_DEVICE_ENTRIES", 8 * 100)
+    monkeypatch.setattr(places.Device, "max_first_rows", 64)
+    dropped, drop = [], hard.HardMargin._drop_idle_rows
 
-    def count(state, upper):
-        before = state.working.size
-        drop(state, upper)
-        dropped.append(before - state.working.size)
+    def count(method, *arguments):
+        before = method.working.size
+        drop(method, *arguments)
+        dropped.append(before - method.working.size)
 
-    monkeypatch.setattr(moves.SolverState, "_drop_idle_rows", count)
+    monkeypatch.setattr(hard.HardMargin, "_drop_idle_rows", count)
     X, y = separable(20_000, 8)
     assert prgd.max_margin(on_device(X, y)).status is prgd.Status.CERTIFIED
     assert sum(dropped) > 0

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import prgd
 from prgd import Status
-from prgd.maxmargin.any_norm import TermSolver
+from prgd.maxmargin.any_norm import AnyNorm
 
 POWERS = (1.5, 3.0, 4.0, 1.1, 10.0)
 VECTOR_NORMS = ("l1", "linf", 1.5, 4.0)
@@ -215,11 +215,11 @@ def test_an_interrupt_keeps_the_interval(monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TermSolver, "grow", stop)
+    monkeypatch.setattr(AnyNorm, "learn", stop)
     result = prgd.max_margin(X, y, norm="linf")
     assert result.status is Status.INTERRUPTED
     assert result.check(X, y).is_valid
-    monkeypatch.setattr(TermSolver, "choose_terms", stop)
+    monkeypatch.setattr(AnyNorm, "choose_terms", stop)
     with pytest.raises(KeyboardInterrupt):
         prgd.max_margin(X, y, norm="linf")
 

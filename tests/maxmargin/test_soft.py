@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 import prgd
 from prgd import Result, Status
-from prgd.maxmargin.soft import SoftState
+from prgd.maxmargin.soft import SoftMargin
 from prgd.problem.certificate import DualWeights
 from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.extended import ExtendedRows
@@ -502,7 +502,7 @@ def test_many_slacks_of_dense_rows_need_no_working_set(monkeypatch):
     def refuse(*_):
         raise AssertionError("Newton's method takes a hundredth of the time here")
 
-    monkeypatch.setattr(SoftState, "_solve_extended", refuse)
+    monkeypatch.setattr(SoftMargin, "_solve_extended", refuse)
     result = prgd.soft_margin(X, y, C=1.0)
     assert result.status is Status.CERTIFIED
     assert len(result.support) > 520

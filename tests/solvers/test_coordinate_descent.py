@@ -10,7 +10,7 @@ import prgd
 from prgd.problem import Problem
 from prgd.rows import SparseRows
 from prgd.running.history import Status
-from prgd.solvers import coordinate_descent, minimal
+from prgd.solvers import coordinate_descent
 from prgd.solvers.coordinate_descent import CoordinateDescent, row_weights, suits
 
 pytestmark = pytest.mark.filterwarnings("ignore::prgd.core.errors.ZeroRowWarning")
@@ -197,7 +197,7 @@ def test_a_class_that_stays_without_weight_gives_no_bound(monkeypatch):
     assert row_weights(problem, 1e-6, 3) is None
 
 
-def test_which_rows_suit(monkeypatch):
+def test_which_rows_suit():
     X, y = text(90)
     assert suits(Problem(X, y))
     assert not suits(Problem(X.toarray(), y))
@@ -206,5 +206,3 @@ def test_which_rows_suit(monkeypatch):
     assert not suits(Problem(X[:, :20], y, fit_intercept=True))  # entries in most columns
     assert not suits(Problem(X * 1e60, y))
     assert row_weights(Problem(X.toarray(), y), 1e-6, 10) is None
-    monkeypatch.setattr(minimal, "HAS_NUMBA", False)
-    assert not suits(Problem(X, y))

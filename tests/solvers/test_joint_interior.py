@@ -7,8 +7,7 @@ import pytest
 
 from prgd.solvers import joint_interior
 from prgd.solvers.joint_coordinates import PairColumns, PairProducts, Pairs
-from prgd.solvers.joint_interior import solve_pairs
-from prgd.solvers.joint_polish import bounds_of, lowest_vertex, polished
+from prgd.solvers.joint_interior import bounds_of, lowest_vertex, polished, solve_pairs
 
 TOL = 1e-9
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from prgd import Problem
+from prgd.solvers.active_set import heaviest_weights, pivot_weights
 from prgd.solvers.balancing import balancing_weights, vanishing_weights
 from prgd.solvers.interior_point import interior_weights
-from prgd.solvers.polish import heaviest_weights, pivot_weights
-from prgd.solvers.working_set import WorkingSet, whole_set
+from prgd.solvers.working_set import WorkingSet
 
 
 def gaussian(n, d, seed=0):
@@ -25,7 +25,7 @@ def flipped(n, d, seed=0):
 
 
 def set_of(X, y, fit_intercept) -> WorkingSet:
-    return whole_set(Problem(X, y, fit_intercept=fit_intercept, scale="none"))
+    return WorkingSet.of(Problem(X, y, fit_intercept=fit_intercept, scale="none"))
 
 
 def excess(working, p):

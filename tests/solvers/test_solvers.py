@@ -1,4 +1,4 @@
-"""The parts of the solver by hand: working set, Gram matrix, pairwise descent, polish, minimal profile."""
+"""The parts of the solver by hand: working set, Gram matrix, pairwise descent, polish."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import scipy.sparse as sp
 
 from prgd.problem import Problem
 from prgd.rows import DenseRows, SparseRows
-from prgd.solvers import minimal
-from prgd.solvers.cholesky import definite_solver
-from prgd.solvers.pairwise_descent import descend
-from prgd.solvers.polish import polish_weights
-from prgd.solvers.working_set import WorkingSet, whole_set
+from prgd.solvers.active_set import polish_weights
+from prgd.solvers.working_set import WorkingSet, descend
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "float32"])
@@ -25,7 +22,7 @@ def test_few_rows_are_taken_as_they_lie(order):
         "strided": np.repeat(X, 2, axis=1)[:, ::2],
         "float32": X.astype(np.float32),
     }[order]
-    working = whole_set(Problem(DenseRows(lying, y), fit_intercept=True), 1)
+    working = WorkingSet.of(Problem(DenseRows(lying, y), fit_intercept=True))
     Z = lying * y[:, None].astype(float)
     p, w = np.arange(20.0), np.arange(1.0, 21.0)
     np.testing.assert_allclose(working.G, Z @ Z.T, atol=1e-12)
@@ -46,16 +43,6 @@ def test_gram_of_sparse_rows_is_the_same_with_any_threads(threads):
     for stop in (20, 23, 60):  # many rows, few, and more than there is room for
         working.add(np.arange(working.size, stop))
         np.testing.assert_allclose(working.G, A[:stop] @ A[:stop].T, atol=1e-13)
-
-
-def test_gram_of_sparse_rows_without_the_compiler(monkeypatch):
-    monkeypatch.setattr(minimal, "HAS_NUMBA", False)
-    rng = np.random.default_rng(13)
-    A = rng.standard_normal((50, 200)) * (rng.random((50, 200)) < 0.05)
-    working = WorkingSet(Problem(SparseRows(sp.csr_array(A))))
-    working.add(np.arange(20))
-    working.add(np.arange(20, 50))
-    np.testing.assert_allclose(working.G, A @ A.T, atol=1e-13)
 
 
 @pytest.mark.kernels
@@ -122,32 +109,3 @@ def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
     working._buffer, working._known = -np.eye(2) * 10, 2
     p = np.array([0.25, 0.75])
     np.testing.assert_array_equal(polish_weights(working, p), p)
-
-
-def test_descent_in_numpy_takes_the_same_steps():
-    rng = np.random.default_rng(0)
-    Z, group = rng.standard_normal((40, 30)) + 0.3, np.repeat([0, 1], 20)
-    G = Z @ Z.T
-    start = np.zeros(40)
-    start[[0, 20]] = 1.0
-    answers = []
-    for take_steps in (descend, minimal.descend):
-        p = start.copy()
-        g = G @ p
-        answers.append((*take_steps(G, group, p, g, 1e-6, 5000), p, g))
-    (steps, violation, p, g), (plain_steps, plain_violation, plain_p, plain_g) = answers
-    assert steps == plain_steps
-    assert violation == pytest.approx(plain_violation, rel=1e-6)
-    np.testing.assert_allclose(p, plain_p, atol=1e-12)
-    np.testing.assert_allclose(g, plain_g, atol=1e-12)
-
-
-def test_systems_without_scipy(monkeypatch):
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((50, 20)), rng.standard_normal((20, 2))
-    H = A.T @ A
-    expected = definite_solver(H)(b)
-    monkeypatch.setattr(minimal, "HAS_SCIPY", False)
-    np.testing.assert_allclose(definite_solver(H)(b), expected, rtol=1e-10)
-    with pytest.raises(np.linalg.LinAlgError):
-        definite_solver(-H)

@@ -185,11 +185,11 @@ def margin_vertex(Z: Array, norm: Norm) -> Vertex:
     >>> round(float(found.gamma_star), 6), found.dual_weights.astype(float).round(6).tolist()
     (0.571429, [0.571429, 0.428571, 0.0])
     """
-    from prgd.solvers.linear_program import solve_linear_program
+    from prgd.solvers.programs import solve_linear_program
     from prgd.solvers.terms import Terms
 
     n = len(Z)
-    found = solve_linear_program(Terms(Z, np.arange(n), 1, False, np.ones(n)), norm.name)
+    found = solve_linear_program(Terms(Z, np.arange(n), 1, False, np.ones(n)), norm)
     if found is None:
         raise ValueError("HiGHS did not solve the margin program; scale the rows to norm 1 and try again.")
     w, p = found.w, found.p / found.p.sum()

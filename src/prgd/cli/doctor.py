@@ -31,7 +31,7 @@ EXTRAS = {
     "cones": "Maximising margins in l_p and group norms",
 }
 # One module of kernels in each package that has some: Numba chooses a cache folder for each package.
-KERNELS = ("prgd.rows._kernels", "prgd.solvers._pairwise_kernel")
+KERNELS = ("prgd.rows._kernels", "prgd.solvers._kernels")
 THREAD_VARIABLES = ("PRGD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # A library that looks for devices may hang or crash, and JAX reserves memory: each has a process of its own.
 PROBES = {

@@ -2,8 +2,8 @@
 
 from prgd.maxmargin.batch import max_margin_batch
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.soft import soft_margin
+from prgd.maxmargin.solve import Round
 from prgd.maxmargin.solver import max_margin
 
 __all__ = ["BatchResult", "Round", "max_margin", "max_margin_batch", "soft_margin"]

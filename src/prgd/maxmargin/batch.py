@@ -12,9 +12,10 @@ from prgd.core.checks import check_integer, check_positive
 from prgd.core.threads import each, single_blas, threads_of
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts, errors_naming, read_blocks
-from prgd.maxmargin.moves import SolverState
-from prgd.maxmargin.solver import finished, max_margin
+from prgd.maxmargin.hard import solve_hard
+from prgd.maxmargin.label_sets import LabelledRows, SharedProducts, errors_naming, read_blocks
+from prgd.maxmargin.solve import Solve
+from prgd.maxmargin.solver import max_margin
 from prgd.problem import Problem
 from prgd.rows.dense import DenseRows
 from prgd.running.history import Status
@@ -136,24 +137,16 @@ def _solve_block(
         own = problem.with_labels(block.labels(k))
         result = None
         if shared is not None:
-            state = _SharedState(own, 1, tol, max_passes, True, lambda entry: None)
-            state.working = LabelSet(own, shared)
-            result = finished(state, state.run(None))
+            one = Solve(own, tol, max_passes)
+            result = one.result(solve_hard(one, 1, True, None, shared.label_set(own)))
             if result.status is not Status.STALLED:
                 return result
-        alone = max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
-        return alone if result is None or alone.status is not Status.STALLED else result
+        other = max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
+        return other if result is None or other.status is not Status.STALLED else result
 
     threads = min(threads, len(block.Y))
     with single_blas() if threads > 1 or shared is not None else nullcontext():
         return _spread(solve, len(block.Y), threads, tell)
-
-
-class _SharedState(SolverState):
-    """A solve whose working set is given."""
-
-    def choose_rows(self, w: Any) -> None:
-        """Keep the working set as it is."""
 
 
 def _spread(

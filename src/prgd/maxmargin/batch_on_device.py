@@ -15,15 +15,13 @@ import numpy as np
 
 from prgd.core.namespace import is_out_of_memory, like, namespace, to_host
 from prgd.core.types import Array, Indices
-from prgd.maxmargin.bounds import Round
-from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts
-from prgd.maxmargin.moves import SolverState
-from prgd.problem.problem import NO_ROWS, Problem
-from prgd.rows.queries import Smallest
+from prgd.maxmargin.label_sets import LabelledRows, SharedProducts
+from prgd.maxmargin.solve import Solve
+from prgd.problem import Problem
 from prgd.running.history import Status
 from prgd.running.result import Result
-from prgd.solvers.coordinates import Products
 from prgd.solvers.interior_point import groups_of, maximise_margin, normalized, smallest_in
+from prgd.solvers.linear_systems import Products
 
 _MAX_ROWS = 8192  # rows of the largest Gram matrix that is factorised for each label set
 _MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes in a step
@@ -89,7 +87,7 @@ def _measured(
     """Measure directions and weights of all label sets, and choose the better ones.
 
     Margins are those of the rows as given, dual vectors those of the rows that the solver works on, as in
-    `prgd.maxmargin.moves`.
+    `prgd.maxmargin.hard`.
 
     Returns
     -------
@@ -125,14 +123,12 @@ def _certified(
     problem: Problem, shared: SharedProducts, tol: float, w: Array, low: Array, p: Array, plain: float
 ) -> Result | None:
     """Return the result that a direction and weights prove, or None if its gap is above ``tol``."""
-    state = SolverState(problem, 1, tol, 1, True, lambda entry: None)
-    state.working, state.passes = LabelSet(problem, shared), 1.0
-    smallest = tuple(Smallest(float(value), np.empty(0), NO_ROWS) for value in low)
-    state.bounds.below(w, smallest, None)
-    state.bounds.above(state.working, p[state.working.indices], plain)
-    c = state.certificate
-    state.rounds.append(Round(1.0, c.lower, c.upper, c.gap, state.working.size, 0.0))
-    if not (c.lower > 0.0 and c.gap <= tol):
+    solve, working = Solve(problem, tol, 1), shared.label_set(problem)
+    solve.count(1.0)
+    solve.bound_below(w, low.tolist())
+    solve.bound_above(working, p[working.indices], plain)
+    solve.record(working.size)
+    if not (solve.certificate.lower > 0.0 and solve.is_certified):
         return None
-    result = state.result(Status.CERTIFIED)
+    result = solve.result(Status.CERTIFIED)
     return result if result.status is Status.CERTIFIED else None

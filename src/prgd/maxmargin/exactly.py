@@ -1,29 +1,35 @@
-"""The optimum of a small working set in integers, and what of it float64 can hold."""
+"""The optimum of a small working set in integers, and what of it float64 can hold.
+
+References
+----------
+E. H. Bareiss (1968). Sylvester's identity and multistep integer-preserving Gaussian elimination. Mathematics
+of Computation 22.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.core.arithmetic import common_integers, nearest_float, root_up
 from prgd.core.types import Array, Indices, RationalVector
+from prgd.maxmargin.solve import Proposal, Solve, violators
 from prgd.problem import Problem
 from prgd.problem.certificate import DualWeights
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.rows.queries import Smallest
 from prgd.running.history import Status
-from prgd.solvers.exact_active_set import ShortestVector, shortest_vector
+from prgd.solvers.active_set import Faces, wolfe
 from prgd.solvers.working_set import WorkingSet
 
-if TYPE_CHECKING:
-    from prgd.maxmargin.moves import SolverState
-
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
+_MIN_NEW_ROWS = 64  # rows that join the set in a round, at least
 _MAX_DIMENSIONS = 24  # integers grow with the dimensions: beyond, a face takes more than about 0.1 s
 _MAX_ENTRIES = 8192  # entries of the rows that are multiplied in integers
 _WEIGHT_BITS = 64  # bits of the integer weights beyond the ratio of the row norms to the margin
@@ -56,31 +62,34 @@ class ExactOptimum:
     exact_w: RationalVector
 
 
-def solve_exactly(state: SolverState) -> Status | None:
-    """Solve a small problem in integers; None if it is too large, or has no separator."""
-    for _ in range(_MAX_EXACT_ROUNDS):
-        found = exact_optimum(state.problem, state.working, state.p)
-        if found is None:
+class ExactMargin:
+    """The optimum of the set in integers, to which rows outside the set join; there are few such rounds."""
+
+    patience = math.inf
+
+    def __init__(self, solve: Solve, working: WorkingSet, p: Array) -> None:
+        self.solve, self.working, self.p, self._rounds = solve, working, p, 0
+
+    def propose(self) -> Proposal | None:
+        """Solve the set; None if it is too large."""
+        found = exact_optimum(self.solve.problem, self.working, self.p)
+        self._rounds += 1
+        if found is None or self._rounds > _MAX_EXACT_ROUNDS:
             return None
-        state.bounds.certificate = state.certificate.with_upper(found.upper, found.weights)
-        if found.w is None:  # the shortest vector is zero, so no hyperplane separates
-            return None
-        smallest = state.problem.smallest(
-            found.w, state.max_new_rows(), state.working.indices, found.intercept
-        )
-        state.passes += 1
-        state.bounds.below(found.w, smallest, found.intercept)
-        if state.certificate.gap <= state.tol:
-            return Status.CERTIFIED
-        joining = state.violators(smallest, found.level)
+        self._level, self._exact_w = found.level, found.exact_w
+        max_rows = max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
+        return Proposal(found.w, max_rows, found.intercept, found.weights, found.upper, is_rough=True)
+
+    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+        """Let rows join that violate the margin; if none does, prove that of the exact direction."""
+        joining = violators(smallest, self._level, found.max_rows)
         if not joining.size:
-            rows = LiftedRows.of(state.problem)
-            exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
-            state.bounds.certificate = state.certificate.with_lower(*exact)
-            return Status.CERTIFIED if state.certificate.gap <= state.tol else None
-        state.working.add(joining)
-        state.p = np.concatenate([state.p, np.zeros(joining.size)])
-    return None
+            lower = exact_lower(LiftedRows.of(self.solve.problem), self._exact_w)
+            self.solve.separate(lower, np.asarray(found.w), found.near, self._exact_w)
+            return Status.CERTIFIED if self.solve.is_certified else Status.STALLED
+        self.working.add(joining)
+        self.p = np.concatenate([self.p, np.zeros(joining.size)])
+        return None
 
 
 def is_exactly_solvable(working: WorkingSet) -> bool:
@@ -146,3 +155,115 @@ def _weights(
     carried = [i for i, w in enumerate(weights) if w]
     values = np.array([weights[i] / (groups * total) for i in carried])
     return length, DualWeights(indices[carried], values, tuple(weights[i] for i in carried))
+
+
+class ShortestVector(NamedTuple):
+    """The optimum over some rows: their integer weights, of one sum in each group, and ``sum_i p_i z_i``."""
+
+    weights: list[int]
+    total: int
+    vector: list[int]
+
+
+class _IntegerFaces(Faces):
+    """Faces in exact arithmetic: the last resort for margins that float64 cannot see.
+
+    Columns with units from 1e-8 to 1e8, or margins of 1e-12 of the row norms, make no difference; the number
+    of dimensions does, since integers grow with it.
+    """
+
+    half = Fraction(1, 2)
+
+    def __init__(self, Z: npt.NDArray[Any], group: Indices) -> None:
+        self.Z, self.group, self.groups = Z, group, np.unique(group)
+
+    def combine(self, p: Any) -> Any:
+        return sum(w * z for w, z in zip(p, self.Z, strict=True) if w)
+
+    def minimum(self, face: Indices, p: Any) -> Any:
+        """Solve ``G x = E mu`` and ``E^T x = 1``; None if the rows are affinely dependent."""
+        Z, m, k = self.Z[face], face.size, self.groups.size
+        A = np.zeros((m + k, m + k + 1), dtype=object)
+        A[:m, :m] = Z @ Z.T
+        for q, name in enumerate(self.groups):
+            members = self.group[face] == name
+            A[:m, m + q][members] = 1
+            A[m + q, :m][members] = 1
+            A[m + q, -1] = 1
+        solved = solve_integer_system(A)
+        return None if solved is None else np.array([Fraction(v, solved[1]) for v in solved[0][:m]])
+
+    def lowest_vertex(self, face: Indices, p: Any) -> Any:
+        """Move all weight of a group to the row that lies furthest below the face; None at the optimum."""
+        found = self.integers(p)
+        margins = self.Z @ np.array(found.vector, dtype=object)
+        level = {int(self.group[i]): margins[i] for i in face}
+        short = [margin - level[int(q)] for margin, q in zip(margins, self.group, strict=True)]
+        i = min(range(len(short)), key=lambda i: short[i])
+        if short[i] >= 0:
+            return None
+        vertex = p.copy()
+        vertex[self.group == self.group[i]] = Fraction(0)
+        vertex[i] = Fraction(1)
+        return vertex
+
+    def integers(self, p: Any) -> ShortestVector:
+        """Return fractions over their common denominator."""
+        total = math.lcm(*(w.denominator for w in p))
+        weights = [int(w * total) for w in p]
+        return ShortestVector(weights, total, [int(v) for v in self.combine(weights)])
+
+
+def shortest_vector(Z: npt.NDArray[Any], group: Indices, start: Array) -> ShortestVector | None:
+    """Return the shortest vector of the hull of integer rows, the hulls of two groups added if there are two.
+
+    Parameters
+    ----------
+    Z : array of integers (objects) of shape (m, d)
+    group : ndarray of int of shape (m,)
+    start : ndarray of shape (m,)
+        Weights to start from, not negative; those of an approximate solution save faces.
+
+    Returns
+    -------
+    ShortestVector, or None if the faces are too many.
+
+    Examples
+    --------
+    >>> Z = np.array([[2, 1], [2, -1], [5, 0]], dtype=object)
+    >>> shortest_vector(Z, np.zeros(3, int), np.ones(3))
+    ShortestVector(weights=[1, 1, 0], total=2, vector=[4, 0])
+    """
+    faces, p = _IntegerFaces(Z, group), np.array([Fraction(float(v)) for v in start])
+    members = [np.flatnonzero(group == q) for q in faces.groups]
+    (face,) = (start > 0.0).nonzero()
+    has_all = all(start[rows].any() for rows in members) and face.size <= Z.shape[1] + 2
+    if not has_all or faces.minimum(face, p[face]) is None:
+        p[:] = Fraction(0)
+        p[[rows[np.argmax(start[rows])] for rows in members]] = Fraction(1)
+    for rows in members:
+        p[rows] = p[rows] / p[rows].sum()
+    found = wolfe(faces, p)
+    return None if found is None else faces.integers(found)
+
+
+def solve_integer_system(A: npt.NDArray[Any]) -> tuple[list[int], int] | None:
+    """Return x as integers over a common denominator for the augmented system A, by Bareiss' elimination.
+
+    Examples
+    --------
+    >>> solve_integer_system(np.array([[2, 1, 3], [1, 1, 2]], dtype=object))
+    ([-1, -1], -1)
+    """
+    A, n, last = A.copy(), len(A), 1
+    for k in range(n):
+        pivots = [i for i in range(k, n) if A[i, k]]
+        if not pivots:
+            return None
+        i = min(pivots, key=lambda i: abs(A[i, k]))
+        A[[k, i]] = A[[i, k]]
+        others = [i for i in range(n) if i != k]
+        # Jordan's form of the elimination: all divisions leave no remainder.
+        A[others] = (A[others] * A[k, k] - np.outer(A[others, k], A[k])) // last
+        last = A[k, k]
+    return [int(v) for v in A[:, -1]], int(last)

@@ -15,11 +15,10 @@ from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.base import Rows, as_rows
-from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, times_signs
+from prgd.rows.blocks import divide_by_power, is_sparse, row_squares
 from prgd.rows.exact import as_array, as_float
 from prgd.rows.labels import Labels
-from prgd.solvers.gram_matrix import extend_gram
-from prgd.solvers.working_set import WorkingSet, center_and_exponent
+from prgd.solvers.working_set import RowsInPlace, center_and_exponent, extend_gram
 
 CLASSES = np.array([-1, 1])
 # With an intercept rows may be moved. It costs little for many label sets, and keeps digits of their products
@@ -177,7 +176,7 @@ class SharedProducts:
     @classmethod
     def of(cls, problem: Problem, threads: int = 1) -> SharedProducts:
         """Gather the rows of a problem, and multiply them."""
-        center, exponent = center_and_exponent(problem, None, problem.rows.is_on_device)
+        center, exponent = center_and_exponent(problem, problem.rows.gather)
         X = problem.rows.gather(np.arange(problem.n))
         if center is None and problem.fit_intercept and not is_sparse(X) and not exponent:
             mean = to_host(X.mean(0))
@@ -193,46 +192,6 @@ class SharedProducts:
             G = X @ X.T
         return cls(X, G, center, exponent, float(row_squares(X).max()) ** 0.5)
 
-
-class LabelSet(WorkingSet):
-    """All rows that a label set keeps, with products that it shares with other label sets."""
-
-    def __init__(self, problem: Problem, shared: SharedProducts) -> None:
-        super().__init__(problem, 1, shared.center, shared.exponent)
-        if shared.center is not None:
-            self.max_norm = shared.max_norm
-        weight = problem.labels.sample_weight
-        self._register(np.flatnonzero(weight) if weight.size else np.arange(problem.n))
-        self._shared, self._y = shared, problem.labels.at(self.indices).astype(np.float64)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are CSR."""
-        return is_sparse(self._shared.X)
-
-    @property
-    def is_low_dimensional(self) -> bool:
-        """Whether the rows are dense, with so few columns that systems in them are cheap."""
-        return not self.is_sparse and super().is_low_dimensional
-
-    @property
-    def Z(self) -> Any:
-        """The rows z_i: a copy, made when it is first needed."""
-        if self._Z is None:
-            self._Z = times_signs(self._shared.X[self.indices], self._problem.labels.at(self.indices))
-        return self._Z
-
-    def _extend(self, old: int) -> None:
-        G, kept = self._shared.G, self.indices
-        np.multiply(G if kept.size == len(G) else G[np.ix_(kept, kept)], self._y, out=self._buffer)
-        self._buffer *= self._y[:, None]
-
-    def combine(self, p: Array) -> Array:
-        """Return ``Z^T p``."""
-        c = np.zeros(self._problem.n)
-        c[self.indices] = self._y * p
-        return np.asarray(self._shared.X.T @ c)
-
-    def margins(self, w: Array) -> Array:
-        """Return ``<w, z_i>``."""
-        return np.asarray(self._y * (self._shared.X @ w)[self.indices])
+    def label_set(self, problem: Problem) -> RowsInPlace:
+        """Return all rows that a label set, the labels of a problem, keeps."""
+        return RowsInPlace(problem, self.X, self.G, self.center, self.exponent, self.max_norm)

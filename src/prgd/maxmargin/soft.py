@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,13 @@ from prgd.core.checks import check_integer, check_positive, checked_price
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.threads import threads_of
 from prgd.core.types import Array, Indices
-from prgd.maxmargin.bounds import Round, result_of_rounds
-from prgd.maxmargin.moves import SolverState
-from prgd.maxmargin.solver import max_margin, teller
+from prgd.maxmargin.hard import solve_hard
+from prgd.maxmargin.solve import Round, Solve, reporter
+from prgd.maxmargin.solver import max_margin
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.problem.certificate import SOFT, Certificate, DualWeights, quantity_of
-from prgd.proofs.slacks import soft_lower, soft_upper, soft_weights
+from prgd.problem.certificate import quantity_of
+from prgd.proofs.slacks import soft_weights
 from prgd.rows import as_rows
 from prgd.rows.extended import ExtendedRows
 from prgd.running.history import Status
@@ -35,8 +33,8 @@ _FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
 _MAX_STEPS = 500  # Newton steps between two proofs of the bounds
 _MAX_PROOFS = 6  # proofs of the bounds; each asks for a gap a quarter as large
-_MODERATE = 1e100  # C ||x||^2 between 1/_MODERATE and _MODERATE keeps squares finite
-_LARGEST = 1e140  # norms of rows between 1/_LARGEST and _LARGEST have squares with all their digits
+_MAX_PRICE = 1e100  # C ||x||^2 between the inverse and this keeps squares finite
+_MAX_NORM = 1e140  # norms of rows between the inverse and this have squares with all their digits
 
 
 def soft_margin(
@@ -124,10 +122,10 @@ def soft_margin(
         )
     C = checked_price(C)
     rows = as_rows(X, y, sample_weight, n_jobs)
-    tell = teller(callback, verbose, quantity_of(C))
+    report = reporter(callback, verbose, quantity_of(C))
     if math.isinf(C):
         return max_margin(
-            rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes, callback=tell, w0=w0
+            rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes, callback=report, w0=w0
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
@@ -142,80 +140,58 @@ def soft_margin(
             "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
             f"through the origin; got {intercept0!r}."
         )
-    state = SoftState(problem, C, tol, max_passes, threads_of(n_jobs), tell)
-    try:
-        status = state.run(w0, float(intercept0))
-    except KeyboardInterrupt:
-        if state.last is None:
-            raise  # no step was taken
-        state.prove(state.last)
-        status = Status.INTERRUPTED
-    return state.result(status)
+    solve = Solve(problem, tol, max_passes, report, C)
+    method = SoftMargin(solve, threads_of(n_jobs))
+    return solve.run(lambda: method.find(w0, float(intercept0)))
 
 
-@dataclass(eq=False)
-class SoftState:
-    """The state of a solve: Newton's method, the working set of the extended rows, and proven bounds."""
+class SoftMargin:
+    """Newton's method on the primal, the working set of the extended rows, and proofs of their bounds."""
 
-    problem: Problem
-    C: float
-    tol: float
-    max_passes: int
-    threads: int
-    tell: Callable[[Round], None]
-    certificate: Certificate = field(default_factory=lambda: Certificate(quantity=SOFT))
-    rounds: list[Round] = field(default_factory=list)
-    extra_passes: float = 0.0  # those that Newton's method does not count
-    started: float = field(default_factory=time.perf_counter)
-    newton: PrimalNewton = field(init=False)
-    last: Iterate | None = None  # the last whole step, which an interruption keeps
-
-    def __post_init__(self) -> None:
-        c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
-        if largest and not 1.0 / _LARGEST < largest < _LARGEST:
+    def __init__(self, solve: Solve, threads: int) -> None:
+        self.solve, self.problem, self.threads = solve, solve.problem, threads
+        c, largest = soft_weights(self.problem, solve.C), self.problem.max_norm
+        if largest and not 1.0 / _MAX_NORM < largest < _MAX_NORM:
             raise ValueError(
                 f"The largest row norm is {largest:.3g}, and squares leave the floating range. Multiply X by "
                 "a constant, and divide C by the square of it."
             )
-        price = float(c.max()) * largest**2  # it does not depend on the units of X
-        if price and not 1.0 / _MODERATE < price < _MODERATE:
-            other = "smaller" if price > 1.0 else "larger"
+        self.price = float(c.max()) * largest**2  # it does not depend on the units of X
+        if self.price and not 1.0 / _MAX_PRICE < self.price < _MAX_PRICE:
+            other = "smaller" if self.price > 1.0 else "larger"
             raise ValueError(
-                f"C times the squared norm of the largest row is {price:.3g}: squares leave the floating "
-                f"range. Choose a {other} C (it is {self.C:.3g}), or {other} sample weights."
+                f"C times the squared norm of the largest row is {self.price:.3g}: squares leave the "
+                f"floating range. Choose a {other} C (it is {solve.C:.3g}), or {other} sample weights."
             )
         self.newton = PrimalNewton(self.problem, c)
+        self._counted = 0.0
 
-    @property
-    def passes(self) -> float:
-        """Passes over the rows so far, fractions for parts of them."""
-        return self.newton.passes + self.extra_passes
-
-    def run(self, w0: Array | None, intercept0: float) -> Status:
+    def find(self, w0: Array | None, intercept0: float) -> Status:
         """Take Newton steps; if they are many, solve the extended rows; prove the bounds."""
-        at, aim = self.newton.start(w0, intercept0), 0.5 * self.tol
+        solve, at, aim = self.solve, self.newton.start(w0, intercept0), 0.5 * self.solve.tol
         if self._suits_working_set(at):
-            is_hard = float(self.newton.c.max()) * self.problem.max_norm**2 > _HARD
-            at = self._newton(at, aim, 0 if is_hard and not self._has_cheap_columns else _FIRST_STEPS)
+            at = self._newton(
+                at, aim, 0 if self.price > _HARD and not self._has_cheap_columns else _FIRST_STEPS
+            )
             if at.gap > aim and self._suits_working_set(at):
                 at = self._solve_extended(at, aim)
-                if self.certificate.gap <= self.tol:
+                if solve.is_certified:
                     return Status.CERTIFIED
         for _ in range(_MAX_PROOFS):
             before = at
             at = self._newton(at, aim, _MAX_STEPS)
-            self.prove(at)
-            if self.certificate.gap <= self.tol:
+            solve.prove(*_proposal(at))
+            if solve.is_certified:
                 return Status.CERTIFIED
-            if self.passes >= self.max_passes:
+            if solve.passes >= solve.max_passes:
                 return Status.MAX_PASSES
             if at is before and at.gap > aim:
                 break
             # Margins that are updated from step to step keep the rounding of the largest ones.
             at, aim = self.newton.start(at.w, at.b), 0.25 * aim
         if self.problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
-            self._solve_extended(at, 0.5 * self.tol)
-        return Status.CERTIFIED if self.certificate.gap <= self.tol else Status.STALLED
+            self._solve_extended(at, 0.5 * solve.tol)
+        return Status.CERTIFIED if solve.is_certified else Status.STALLED
 
     @property
     def _has_cheap_columns(self) -> bool:
@@ -231,65 +207,44 @@ class SoftState:
         return d > _FEW_COLUMNS and count <= limit
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
-        def tell(now: Iterate) -> None:
-            self.last = now
-            self._record(now.lower, now.upper, now.gap, int(np.count_nonzero(now.alpha)))
+        def record(now: Iterate) -> bool:
+            self.solve.count(self.newton.passes - self._counted)
+            self._counted, found = self.newton.passes, _proposal(now)
+            self.solve.record(found[2].size, (now.lower, now.upper, now.gap), found)
+            return self.solve.passes >= self.solve.max_passes
 
-        return self.newton.minimise(at, aim, self.max_passes - self.extra_passes, max_steps, tell)
-
-    def _record(self, lower: float, upper: float, gap: float, rows: int) -> None:
-        seconds = time.perf_counter() - self.started
-        self.rounds.append(Round(self.passes, lower, upper, gap, rows, seconds))
-        self.tell(self.rounds[-1])
+        return self.newton.minimise(at, aim, max_steps, record)
 
     def _solve_extended(self, at: Iterate, aim: float) -> Iterate:
         """Solve the extended rows as a hard margin, prove its bounds, and return the better iterate."""
-        problem, c = self.problem, self.newton.c
+        problem, c, solve = self.problem, self.newton.c, self.solve
         extended = Problem(ExtendedRows(problem.rows, c), fit_intercept=problem.fit_intercept, scale="none")
-        passes = max(int(self.max_passes - self.passes), 1)
 
-        def tell(now: Round) -> None:
-            self._record(now.margin, now.upper_bound, now.gap, now.working_set)
+        def record(now: Round) -> None:
+            solve.record(now.working_set, (now.margin, now.upper_bound, now.gap))
 
-        state = SolverState(extended, self.threads, aim, min(passes, 1000), True, tell)
+        max_passes = max(min(int(solve.max_passes - solve.passes), 1000), 1)
+        inner = Solve(extended, aim, max_passes, record)
         start = None
         if at.w.any():
             start = np.concatenate([at.w, np.sqrt(c) * np.maximum(1.0 - at.margins, 0.0)])
-        state.run(start)
-        self.extra_passes += 1.0 + state.passes
-        found = state.certificate
+        solve_hard(inner, self.threads, True, start, proves=False)
+        solve.count(1.0 + inner.passes)
+        found = inner.certificate
         if found.w is None or not found.lower > 0.0:
             return at
         scale = 1.0 / (found.lower * norm(found.w))
         w, b = found.w[: problem.d] * scale, float(found.intercept) * scale
         if found.dual_weights is not None:
             # The weights of the set are more exact than C times the slacks, which amplifies their rounding.
-            self._prove(w, b, found.dual_weights.indices, found.dual_weights.values)
-            if self.certificate.gap <= self.tol:
+            solve.prove(w, b, found.dual_weights.indices, found.dual_weights.values)
+            if solve.is_certified:
                 return at
         other = self.newton.start(w, b)
         return other if other.objective < at.objective else at
 
-    def prove(self, at: Iterate) -> None:
-        """Prove both bounds of an iterate, and keep the better ones."""
-        indices = np.flatnonzero(at.alpha)
-        self._prove(at.w, at.b, indices, at.alpha[indices])
 
-    def _prove(self, w: Array, b: float, indices: Indices, p: Array) -> None:
-        problem = self.problem
-        self.extra_passes += 2.0
-        lower = soft_lower(problem, self.C, w, b, self.tol)
-        self.certificate = self.certificate.with_lower(lower, w, b)
-        signs = problem.labels.at(indices) if problem.fit_intercept else None
-        if indices.size and (signs is None or abs(int(signs.sum())) < signs.size):
-            weights = DualWeights.normalized(problem, indices, p)
-            upper = soft_upper(problem, self.C, weights, self.tol)
-            self.certificate = self.certificate.with_upper(upper, weights)
-        c = self.certificate
-        self._record(c.lower, c.upper, c.gap, indices.size)
-
-    def result(self, status: Status) -> Result:
-        """Return the outcome."""
-        algorithm = f"soft_margin(C={self.C!r}, tol={self.tol!r})"
-        known = self.problem, status, self.certificate, self.rounds, self.passes
-        return result_of_rounds(*known, algorithm, self.C)
+def _proposal(at: Iterate) -> tuple[Array, float, Indices, Array]:
+    """Return the hyperplane of an iterate, and the weights of its slacks."""
+    indices = np.flatnonzero(at.alpha)
+    return at.w, at.b, indices, at.alpha[indices]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from prgd.core.types import Array
+from prgd.core.types import Array, Indices
 
 
 class Norm(ABC):
@@ -34,6 +34,16 @@ class Norm(ABC):
     @abstractmethod
     def pair_factor(self) -> float:
         """The c for which ``c ||x||_q`` is the dual norm of the matrix ``(e_y - e_j) x^T`` of two classes."""
+
+    @property
+    def program(self) -> str:
+        """The program of `prgd.solvers.programs` that maximises margins in this norm."""
+        raise NotImplementedError(f"{self.name} states no program: max_margin does not solve in this norm.")
+
+    @property
+    def is_rotation_invariant(self) -> bool:
+        """Whether rotations of the columns of w do not change the norm."""
+        return False
 
     @abstractmethod
     def __call__(self, w: Array) -> float:
@@ -78,6 +88,10 @@ class Norm(ABC):
     def project(self, w: Array, R: float) -> Array:
         """Return w if it lies in the ball of radius R, else its multiple of norm R."""
         return w if self(w) <= R else self.rescale(w, R)
+
+    def cone_groups(self, entries: Indices) -> Indices:
+        """Return entries of w in groups, as rows, if the norm is the sum of the l2 norms of groups."""
+        raise NotImplementedError(f"The ball of {self.name} is no product of second-order cones.")
 
     def check_shape(self, shape: tuple[int, ...]) -> None:  # noqa: B027, as most norms take every shape
         """Raise ``ValueError`` if the norm does not measure weights of this shape."""

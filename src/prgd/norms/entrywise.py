@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised
-from prgd.core.types import Array
+from prgd.core.types import Array, Indices
 from prgd.norms.base import Norm
 from prgd.norms.vectors import largest_entry, norm, project_ball, raised_norm, raised_sums, rescale
 
@@ -30,6 +30,8 @@ class L2(Norm):
     (5.0, array([0., 1.]))
     """
 
+    program = "second-order cones"
+    is_rotation_invariant = True
     name = "l2"
     row_exponent = 2.0
     pair_factor = math.sqrt(2.0)
@@ -63,6 +65,10 @@ class L2(Norm):
         """Return u."""
         return u
 
+    def cone_groups(self, entries: Indices) -> Indices:
+        """Return all entries as one group."""
+        return entries.reshape(1, -1)
+
     def rescale(self, w: Array, R: float) -> Array:
         """Return ``R w / ||w||_2``."""
         return rescale(w, R)
@@ -84,6 +90,7 @@ class L1(Norm):
     (3.0, array([ 0., -1.,  0.]))
     """
 
+    program = "cross-polytope"
     name = "l1"
     row_exponent = math.inf
     pair_factor = 1.0
@@ -129,6 +136,7 @@ class Linf(Norm):
     (4.0, array([ 1., -1.,  0.]))
     """
 
+    program = "box"
     name = "linf"
     row_exponent = 1.0
     pair_factor = 2.0
@@ -173,6 +181,8 @@ class Lp(Norm):
     >>> Lp(3.0).steepest(np.array([0.0, -2e200]))
     array([ 0., -1.])
     """
+
+    program = "power cones"
 
     p: float
 

@@ -20,7 +20,7 @@ from prgd.core.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.core.types import Array
+from prgd.core.types import Array, Indices
 from prgd.norms.base import Norm
 from prgd.norms.vectors import largest_entry, norm, raised_norms, raised_sums
 
@@ -55,6 +55,8 @@ class Spectral(MatrixNorm):
     (4.0, 7.0)
     """
 
+    program = "spectral"
+    is_rotation_invariant = True
     name = "spectral"
     row_exponent = 2.0
     pair_factor = math.sqrt(2.0)
@@ -111,6 +113,8 @@ class Nuclear(MatrixNorm):
            [0., 1.]])
     """
 
+    program = "nuclear"
+    is_rotation_invariant = True
     name = "nuclear"
     row_exponent = 2.0
     pair_factor = math.sqrt(2.0)
@@ -167,6 +171,8 @@ class GroupNorm(MatrixNorm):
     (6.0, 5.0)
     """
 
+    program = "second-order cones"
+
     axis: str
 
     def __post_init__(self) -> None:
@@ -177,6 +183,15 @@ class GroupNorm(MatrixNorm):
     def name(self) -> str:
         """``rows`` or ``columns``."""
         return self.axis
+
+    @property
+    def is_rotation_invariant(self) -> bool:
+        """Whether the groups are rows."""
+        return self.axis == "rows"
+
+    def cone_groups(self, entries: Indices) -> Indices:
+        """Return the entries of each row, or of each column."""
+        return entries if self.axis == "rows" else entries.T
 
     @property
     def row_exponent(self) -> float:

@@ -17,8 +17,8 @@ from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.regression.cone import Cone
-from prgd.solvers.coordinates import Columns
 from prgd.solvers.interior_point import maximise_margin
+from prgd.solvers.linear_systems import Columns
 
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _CENTERED = 0.1  # Newton decrement at which a point counts as the centre

@@ -15,6 +15,7 @@ from prgd.problem.certificate import DualWeights
 from prgd.problem.coding import Evaluation
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
+from prgd.solvers.linear_systems import conjugate_gradients
 
 Groups = list[Any]  # a mask of the rows of each group, or one slice of all rows
 
@@ -167,16 +168,8 @@ class ActiveRows:
             image = times(ray)
             size = float(ray @ b) / float(ray @ image)
             x, r = size * ray, b - size * image
-        q, square, residual = r, float(r @ r), max(residual, EPSILON * norm(b))
-        for _ in range(4 * min(p.size, b.size) + 20):
-            if not square > residual**2:
-                break
-            image = times(q)
-            size = square / float(q @ image)
-            x, r = x + size * q, r - size * image
-            square, last = float(r @ r), square
-            q = r + (square / last) * q
-        return x / unit
+        goal, max_steps = max(residual, EPSILON * norm(b)) ** 2, 4 * min(p.size, b.size) + 20
+        return conjugate_gradients(times, x, r, lambda _, r, square: not square > goal, max_steps)[0] / unit
 
     def _solve_by_rows(
         self, Z: Any, p: Array, groups: Groups, lam: float, margins: Array, copies: Array, residual: float
@@ -196,20 +189,23 @@ class ActiveRows:
         diagonal = row_squares(Z) / unit / unit / copies + lam / p
         self.reads += p.size / self._n
         inverse = 1.0 / diagonal
+
+        def times(q: Array) -> Array:
+            image = self._times(Z, self._combine(Z, q) / unit) / unit + (lam / p) * q
+            return _centred(image, inverse, groups)
+
+        def has_ended(k: int, r: Array, square: float) -> bool:
+            is_due = k > 0 and k % CHECK_EVERY == 0
+            return not square > 0.0 or (
+                is_due and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual
+            )
+
+        def precondition(r: Array) -> Array:
+            return inverse * _centred(r, inverse, groups)
+
         r = _centred(margins - self._times(Z, w_next), inverse, groups)
-        q, square = inverse * r, float(r @ (inverse * r))
-        for k in range(1, 4 * p.size + 21):
-            if not square > 0.0:
-                break
-            step = self._combine(Z, q) / unit
-            image = self._times(Z, step) / unit + (lam / p) * q
-            size = square / float(q @ image)
-            w_next, r = w_next + size * (step / unit), _centred(r - size * image, inverse, groups)
-            if k % CHECK_EVERY == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
-                break
-            square, last = float(r @ (inverse * r)), square
-            q = inverse * r + (square / last) * q
-        return w_next - self.w
+        a, _ = conjugate_gradients(times, np.zeros(p.size), r, has_ended, 4 * p.size + 20, precondition)
+        return w_next + self._combine(Z, a) / unit / unit - self.w
 
     def _times(self, Z: Any, v: Array) -> Array:
         if Z is None:

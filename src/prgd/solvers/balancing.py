@@ -14,14 +14,14 @@ from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.blocks import row_squares
-from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
-from prgd.solvers.working_set import WorkingSet, whole_set
+from prgd.solvers.linear_systems import definite_solver
+from prgd.solvers.working_set import WorkingSet
 
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _REFINEMENTS = 3  # times that a correction of weights is corrected
 _HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
-_NEGLIGIBLE = 1e-4  # weights below this fraction of the heaviest are tried as zeros
+_LIGHT = 1e-4  # weights below this fraction of the heaviest are tried as zeros
 _DEPENDENT = 1e-6  # a column depends on those before it if its distance from them is below this fraction
 _RIDGE = 1e-13  # added to the diagonal of a scaled system, for dependent columns
 _SCALED_TOLERANCE = 1e-2  # gap of scaled rows at which the interior point has found a separator of them
@@ -42,7 +42,7 @@ def balancing_weights(working: WorkingSet, p: Array) -> Array | None:
         Z = np.column_stack([Z, np.where(working.group == 0, 1.0, -1.0)])
     Z = Z / _or_one(np.abs(Z).max(axis=0))
     lengths = _or_one(np.sqrt(row_squares(Z)))
-    scaled = whole_set(Problem(Z / lengths[:, None], scale="none", fit_intercept=False))
+    scaled = WorkingSet.of(Problem(Z / lengths[:, None], scale="none", fit_intercept=False))
     mean = scaled.combine(np.full(len(Z), 1.0 / len(Z)))
     start = mean if norm(mean) > EPSILON else scaled.rows_of(np.arange(1))[0]
     solved = interior_weights(scaled, start, _SCALED_TOLERANCE) if norm(start) > 0.0 else None
@@ -91,7 +91,7 @@ def _faces(working: WorkingSet, p: Array, support: Indices) -> list[Indices]:
     they do not balance if some of them can be separated, and then the heaviest may.
     """
     few = _HEAVY_ROWS * (working.dimensions + working.groups)
-    heavy = int(np.count_nonzero(p > _NEGLIGIBLE * p.max()))
+    heavy = int(np.count_nonzero(p > _LIGHT * p.max()))
     order = support[np.argsort(-p[support], kind="stable")]
     faces = [np.sort(order[:count]) for count in sorted({few, heavy}) if few <= count < support.size]
     if not faces:

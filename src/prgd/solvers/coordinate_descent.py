@@ -31,13 +31,12 @@ import numpy as np
 
 from prgd.core.types import Array, Indices
 from prgd.problem import Problem
-from prgd.solvers import minimal
-from prgd.solvers.gram_matrix import DENSE_FRACTION, ZERO_MARGIN
+from prgd.solvers.working_set import DENSE_FRACTION, ZERO_MARGIN
 
 _FEW_ROWS = 256  # at most this many rows are solved faster by their Gram matrix, without compiled kernels
 _ROWS_FOR_EACH_COLUMN = 25  # with more rows few of them carry weight, and a working set finds these faster
 _COLUMNS_FOR_EACH_ENTRY = 8  # with more columns, vectors of d numbers cost more than the rows
-_MODERATE = 1e50  # row norms between 1/_MODERATE and _MODERATE have weights in the floating range
+_MAX_NORM = 1e50  # row norms between the inverse and this have weights in the floating range
 _SMALL_ROW = 1e-24  # a row whose squared norm is below this fraction of the largest has no usable weight
 # Products of entries after which a working set takes over: 0.1 s, or more for many entries, and for
 # many pairs of rows that carry weight, since a working set would factorise the Gram matrix of these.
@@ -79,13 +78,13 @@ class RowWeights(NamedTuple):
 def suits(problem: Problem) -> bool:
     """Say whether the rows are CSR in memory, and more than a Gram matrix is fast for."""
     n, d = problem.n, problem.d
-    if not minimal.HAS_NUMBA or not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
+    if not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
         return False
     if (A := problem.rows.csr_arrays) is None or A[1].size > DENSE_FRACTION * n * d:
         return False  # a working set would store the rows of images as dense ones
     if d > _COLUMNS_FOR_EACH_ENTRY * A[1].size:
         return False
-    return 1.0 / _MODERATE < problem.max_norm < _MODERATE
+    return 1.0 / _MAX_NORM < problem.max_norm < _MAX_NORM
 
 
 def row_weights(problem: Problem, tol: float, max_passes: float) -> RowWeights | None:
@@ -110,7 +109,7 @@ class CoordinateDescent:
     rows, active : ndarray of int, and int
         The first ``active`` of these rows are swept.
     state : ndarray
-        (b, penalty, y^T a, level): what `_coordinate_kernel.sweep` reads and writes.
+        (b, penalty, y^T a, level): what `_kernels.sweep` reads and writes.
     changes : int
         Weights that became or ceased to be zero in the last sweep.
     is_whole_step : bool
@@ -120,9 +119,9 @@ class CoordinateDescent:
     """
 
     def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any) -> None:
-        from prgd.solvers import _coordinate_kernel
+        from prgd.solvers import _kernels
 
-        self.kernel, self.problem, labels = _coordinate_kernel, problem, problem.labels
+        self.kernel, self.problem, labels = _kernels, problem, problem.labels
         self.A = data, _unsigned(indices), _unsigned(indptr)
         self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
         self.y, self.has_intercept = labels.signs, problem.fit_intercept

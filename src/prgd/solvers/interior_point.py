@@ -24,10 +24,9 @@ import numpy as np
 from prgd.core.namespace import at_least, dot, like, namespace, smallest, to_host, total
 from prgd.core.types import Array
 from prgd.norms import norm
-from prgd.solvers.coordinates import Columns, Coordinates, Products
-from prgd.solvers.gram_matrix import SMALL_MARGIN
-from prgd.solvers.polish import polish_weights
-from prgd.solvers.working_set import WorkingSet
+from prgd.solvers.active_set import polish_weights
+from prgd.solvers.linear_systems import Columns, Coordinates, Products
+from prgd.solvers.working_set import SMALL_MARGIN, WorkingSet
 
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken

@@ -15,7 +15,6 @@ the last class, so that the systems do not have this null space.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,12 +23,10 @@ import numpy as np
 from prgd.core.namespace import add_to_diagonal
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
-from prgd.solvers.cholesky import definite_solver
+from prgd.solvers.costs import NS_BLOCK, NS_SUM
+from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Solver, definite_solver, shifted_solver
 
 VANISHED = 1e-9  # an upper bound below this, for rows of norm 1, counts as zero
-_NEGLIGIBLE = 1e-13  # pairs whose entry of D is below this fraction of the largest do not change the system
-_SHIFTS = (1e-14, 1e-11, 1e-8)  # fractions of the diagonal that are added until a system is definite
-_NS_BLOCK, _NS_ENTRY = 15e3, 2.0  # nanoseconds for a small product of BLAS, and for an entry that is summed
 _FEW_COLUMNS = 512  # systems over so few columns are cheap, and more accurate than products of rows
 _MAX_OUTER = 2**22  # entries of products x x^T that are held at a time
 
@@ -168,7 +165,7 @@ class PairColumns:
         """Return the upper bound that weights p give."""
         return self.pairs.bound(p)
 
-    def solver(self, D: Array) -> Callable[[Array], Array]:
+    def solver(self, D: Array) -> Solver:
         """Factorise the Hessian: second derivatives of ``||W||^2 / 2``, and the blocks of the Laplacian."""
         K, d = self.pairs.K, self.pairs.X.shape[1]
         M, low, high = self._edge_sums(D[self._order]), self._low, self._high
@@ -186,12 +183,12 @@ class PairColumns:
 
     def _edge_sums(self, D: Array) -> Array:
         """Return ``sum D x x^T`` over the pairs between two classes, for each such two."""
-        X, (kept,) = self.pairs.X, (_NEGLIGIBLE * D.max() < D).nonzero()
+        X, (kept,) = self.pairs.X, (NEGLIGIBLE_RATIO * D.max() < D).nonzero()
         d, edges = X.shape[1], self._first.size
         ends = np.append(np.searchsorted(kept, self._first), kept.size)
         M = np.zeros((edges, d, d))
         row, roots = self._row[kept], np.sqrt(D[kept])
-        if kept.size * d * d <= min(_MAX_OUTER, edges * _NS_BLOCK / _NS_ENTRY):
+        if kept.size * d * d <= min(_MAX_OUTER, edges * NS_BLOCK / NS_SUM):
             A = X[row] * roots[:, None]
             some = np.flatnonzero(np.diff(ends))
             M[some] = np.add.reduceat(A[:, :, None] * A[:, None, :], ends[some], axis=0)
@@ -250,7 +247,7 @@ class PairProducts:
         """Return the upper bound that weights p give."""
         return self.pairs.bound(p)
 
-    def solver(self, D: Array) -> Callable[[Array], Array]:
+    def solver(self, D: Array) -> Solver:
         r"""Factorise the system over the pairs; the intercepts border it, and are eliminated.
 
         .. math:: (I + D G) c + D E b = r_c, \qquad E^\top D (G c + E b) = r_b
@@ -294,15 +291,3 @@ def coordinates_of(pairs: Pairs) -> PairColumns | PairProducts:
     columns = (pairs.K - 1) * d
     is_cheaper = columns > _FEW_COLUMNS and 2.0 * m**3 < columns**3 + 3.0 * m * d * d
     return PairProducts(pairs) if is_cheaper else PairColumns(pairs)
-
-
-def shifted_solver(H: Array) -> Callable[[Array], Array]:
-    """Factorise H, with the least shift of its diagonal that makes it definite to rounding."""
-    diagonal = H.diagonal().copy()
-    diagonal[diagonal == 0.0] = 1.0
-    for shift in _SHIFTS:
-        try:
-            return definite_solver(H)
-        except np.linalg.LinAlgError:
-            add_to_diagonal(H, shift * diagonal)
-    return definite_solver(H)

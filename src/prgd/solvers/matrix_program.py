@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prgd.core.types import Array, Indices
+from prgd.norms import Norm
 from prgd.solvers.terms import Solution, Terms
 
 _MAX_STEPS = 120
@@ -37,13 +38,8 @@ _REFINEMENTS = 2  # steps of iterative refinement of each system
 _RIDGES = (1e-15, 1e-13, 1e-11)  # added to the diagonal of a system, relative to it; refinement undoes it
 
 
-def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None:
-    """Return the largest smallest term over ``||W|| <= 1``, to about ``tol``; None if no step can be taken.
-
-    Parameters
-    ----------
-    norm : {"spectral", "nuclear"}
-    """
+def solve_matrix_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
+    """Return the largest smallest term over ``||W|| <= 1``, to about ``tol``; None if no step is taken."""
     terms, basis = terms.in_row_space()
     K, d = terms.shape
     H = _centred_basis(K)
@@ -53,7 +49,7 @@ def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None
     # Steps from W = 0 are most accurate on entries of at most 1, however small the value is.
     exponent = math.frexp(float(np.abs(rows).max(initial=0.0)))[1]
     rows = np.ldexp(rows, -exponent)
-    program = _Program.of(rows, B, K - 1, d, norm)
+    program = _Program.of(rows, B, K - 1, d, norm.program)
     found = program.solve(tol)
     if found is None:
         return None
@@ -95,11 +91,11 @@ class _Program:
     diagonal: Indices
 
     @classmethod
-    def of(cls, A: Array, B: Array, r: int, d: int, norm: str) -> _Program:
+    def of(cls, A: Array, B: Array, r: int, d: int, program: str) -> _Program:
         T = np.hstack([A, B, -np.ones((len(A), 1))])
         row, column = np.repeat(np.arange(r), d), r + np.tile(np.arange(d), r)
         entries, at = np.arange(r * d), T.shape[1] - 1
-        if norm == "spectral":
+        if program == "spectral":
             return cls(T, at, entries, row, column, np.eye(r + d), np.empty(0, np.int64))
         (a, b), (e, f) = np.triu_indices(r), np.triu_indices(d)
         row, column = np.concatenate([row, a, r + e]), np.concatenate([column, b, r + f])

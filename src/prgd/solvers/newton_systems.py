@@ -24,14 +24,10 @@ from prgd.rows import CurvatureAt, MarginsAt
 from prgd.rows.arrays import SMALL_ENTRIES
 from prgd.rows.base import Block
 from prgd.rows.blocks import times_signs
-from prgd.solvers.cholesky import definite_solver
-from prgd.solvers.gram_matrix import extend_gram
+from prgd.solvers.costs import NS_ENTRY, NS_FLOP, NS_PASS, NS_SPARSE_PAIR
+from prgd.solvers.linear_systems import conjugate_gradients, definite_solver
+from prgd.solvers.working_set import extend_gram
 
-# Nanoseconds on one core, to choose between the ways; only their ratios matter.
-_NS_ENTRY = 1.0  # for an entry that a pass reads
-_NS_PASS = 2e4  # for a pass, however few rows it reads
-_NS_FLOP = 0.05  # for a multiplication and an addition in a dense product
-_NS_SPARSE_PAIR = 0.35  # for an entry of a sparse row and each row whose product with it is computed
 _MAX_ROWS = 6000  # rows of a Gram matrix
 _MAX_COLUMNS = 6000  # columns of a matrix over the columns
 _CENTRED_COLUMNS = 64  # columns up to which sparse rows are centred, and so no longer sparse
@@ -120,7 +116,7 @@ class NewtonSystems:
     def solve(self, g: Array, active: Mask, forcing: float) -> tuple[Array, float]:
         """Return the step ``(x, x_b)``."""
         (indices,) = (active & (self.c > 0.0)).nonzero()
-        product = _NS_PASS + 2.0 * _NS_ENTRY * self.row_entries * indices.size
+        product = NS_PASS + 2.0 * NS_ENTRY * self.row_entries * indices.size
         by_columns, by_rows = self.columns.cost(indices), self.gram.cost(indices)
         cost = min(by_columns, by_rows)
         if cost > product * self.products or not math.isfinite(cost):
@@ -137,33 +133,22 @@ class NewtonSystems:
         self, g: Array, indices: Indices, forcing: float, max_products: int
     ) -> tuple[Array, float, int, bool]:
         """Return the step, the number of products and whether the residual is small enough."""
-        problem, c = self.problem, self.c[indices]
-        mass, has_b = float(c.sum()), problem.fit_intercept and indices.size > 0
-        h = np.zeros(problem.d)
-        if has_b:
+        problem, c, h = self.problem, self.c[indices], np.zeros(self.problem.d)
+        if problem.fit_intercept and indices.size:
             weights = np.zeros(problem.n)
             weights[indices] = c * problem.labels.signs[indices]
-            h = self.combine(weights) / mass
-        x, r, along = np.zeros(problem.d), -g, 0.0  # along is the mean of <x, x_i> over the active rows
-        q, q_along = r, 0.0
-        square, target = float(r @ r), max(forcing, EPSILON) * norm(g)
-        for k in range(max_products):
-            if square <= target**2:
-                return x, -along, k, True
+            h = self.combine(weights) / float(c.sum())  # the mean of the active rows
+
+        def times(q: Array) -> Array:
             image, total = problem.rows.ask(CurvatureAt(q, indices, c), problem.labels)
             self.reads += indices.size / problem.n
-            if has_b:
-                image -= h * total
-                q_along = total / mass
-            image += q
-            curvature = float(q @ image)
-            if not curvature > 0.0:  # rounding of products far from the origin; x is the best step so far
-                return x, -along, k + 1, False
-            size = square / curvature
-            x, r, along = x + size * q, r - size * image, along + size * q_along
-            square, last = float(r @ r), square
-            q = r + (square / last) * q
-        return x, -along, max_products, square <= target**2
+            return np.asarray(image + q - h * total)
+
+        target = (max(forcing, EPSILON) * norm(g)) ** 2
+        x, count = conjugate_gradients(
+            times, np.zeros(problem.d), -g, lambda _, r, square: square <= target, max_products
+        )
+        return x, -float(h @ x), count, count < max_products
 
 
 class _Columns:
@@ -195,7 +180,7 @@ class _Columns:
         if d > _MAX_COLUMNS:
             return math.inf
         changed = self._changes(indices).size
-        return _NS_PASS + _NS_FLOP * d * d * (changed + d / 3.0) + 4.0 * _NS_ENTRY * changed * (d + entries)
+        return NS_PASS + NS_FLOP * d * d * (changed + d / 3.0) + 4.0 * NS_ENTRY * changed * (d + entries)
 
     def solve(self, g: Array, indices: Indices) -> tuple[Array, float]:
         """Return the step ``(x, x_b)``."""
@@ -267,9 +252,9 @@ class _Gram:
         if known > _MAX_ROWS:
             return math.inf
         entries, is_sparse = self.systems.row_entries, self.systems.problem.rows.is_sparse
-        products = joining * known * entries * (0.1 * _NS_SPARSE_PAIR if is_sparse else _NS_FLOP)
-        passes = 3.0 * (_NS_PASS + _NS_ENTRY * self.systems.problem.n * entries)
-        return passes + products + _NS_FLOP * m**3 / 3.0 + 4.0 * _NS_ENTRY * m * m
+        products = joining * known * entries * (0.1 * NS_SPARSE_PAIR if is_sparse else NS_FLOP)
+        passes = 3.0 * (NS_PASS + NS_ENTRY * self.systems.problem.n * entries)
+        return passes + products + NS_FLOP * m**3 / 3.0 + 4.0 * NS_ENTRY * m * m
 
     def solve(self, g: Array, indices: Indices) -> tuple[Array, float]:
         r"""Return the step ``-g + Z^T beta``, where beta solves a system over the active rows.

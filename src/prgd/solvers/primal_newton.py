@@ -126,18 +126,17 @@ class PrimalNewton:
         return self._completed(at.w + size * direction, at.b + size * shift, at.margins + size * slopes)
 
     def minimise(
-        self, at: Iterate, tol: float, max_passes: float, max_steps: int, tell: Callable[[Iterate], None]
+        self, at: Iterate, tol: float, max_steps: int, is_spent: Callable[[Iterate], bool]
     ) -> Iterate:
-        """Take steps until the plain gap is at most ``tol``, F no longer falls, or the limits are reached."""
+        """Take steps until the plain gap is at most ``tol``, F no longer falls, or ``is_spent(at)``."""
         for _ in range(max_steps):
-            if at.gap <= tol or self.passes >= max_passes:
+            if at.gap <= tol:
                 break
             found = self.step(at, forcing=min(0.1, 0.3 * math.sqrt(max(at.gap, 0.0))))
             is_still = not found.objective < at.objective * (1.0 - _STILL)
             if found.objective <= at.objective or found.gap < at.gap:
                 at = found
-            tell(at)
-            if is_still:
+            if is_spent(at) or is_still:
                 break
         return at
 
@@ -199,6 +198,6 @@ def soft_path(
     at, found = newton.start(None, 0.0), []
     for k, now in enumerate(C):
         at = newton.rescale(at, now / C[k - 1]) if k else at
-        at = newton.minimise(at, tol, math.inf, _MAX_PATH_STEPS, lambda _: None)
+        at = newton.minimise(at, tol, _MAX_PATH_STEPS, lambda _: False)
         found.append((at.w, at.b))
     return found

@@ -1,46 +1,61 @@
-"""The program of a norm: which method maximises the smallest of some terms over the unit ball."""
+r"""The programs of norms: methods that maximise the smallest of some terms over the unit ball of a norm.
+
+.. math:: \max \gamma \quad \text{with} \quad \langle A_t, w \rangle + \langle B_t, b \rangle \ge \gamma
+    \text{ for all terms}, \ \|w\| \le 1.
+
+A norm states its program (`prgd.norms.Norm.program`). Margins in l1 and l-infinity are linear programs,
+solved by HiGHS through SciPy; in l2 a quadratic one (`prgd.solvers.joint_interior`); in the spectral
+and the nuclear norm semidefinite ones (`prgd.solvers.matrix_program`); in l_p and group norms cone programs,
+solved by Clarabel: ``||w||_p <= 1`` by power cones, one for each entry, group norms by second-order cones.
+
+References
+----------
+Goulart and Chen (2024), Clarabel: an interior-point solver for conic programs with quadratic objectives.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.types import Indices
-from prgd.norms import Norm
-from prgd.solvers.cone_program import solve_cone_program
+from prgd.core.errors import missing_package
+from prgd.core.types import Array, Indices
+from prgd.norms import L2, Lp, Norm
 from prgd.solvers.joint_interior import solve_pairs
-from prgd.solvers.linear_program import solve_linear_program
 from prgd.solvers.matrix_program import solve_matrix_program
 from prgd.solvers.terms import Solution, Terms
 
-_LIKE_L2 = ("spectral", "nuclear", "rows")  # norms of a matrix with rows v and -v that v has in l2
 _FEW_TERMS = 256  # any method solves at most so many terms at once
 _MANY_TERMS = 2**18  # more terms are never solved at once: their rows are copied
 _MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
+_MANY_ENTRIES = 2**15  # linear programs with so many entries are solved by interior point and crossover
+_HIGHS_TOLERANCE = 1e-10  # the smallest feasibility tolerance that HiGHS takes
+_CLARABEL_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
+# Clarabel sometimes ends after a few steps, far from the solution, and converges in other units: factors of
+# the terms, and whether Clarabel equilibrates.
+_ATTEMPTS = ((1.0, True), (1.0, False), (2.0**-7, True), (2.0**7, False))
 
 
 def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
     """Return how many terms the method for a norm solves faster at once than by a working set."""
     step = 0.0
-    if norm.name == "l2" and len(shape) == 2:
+    if norm == L2() and len(shape) == 2:
         step = shape[1] ** 2
-    elif norm.name in ("spectral", "nuclear"):
+    elif _PROGRAMS[norm.program] is solve_matrix_program:
         step = 2.0 * math.prod(shape) ** 2
     return max(_FEW_TERMS, min(int(_MAX_OPERATIONS / step), _MANY_TERMS)) if step else _FEW_TERMS
 
 
 def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if that fails."""
-    name = norm.name
-    if name in ("l1", "linf"):
-        return solve_linear_program(terms, name)
-    # Of two classes jointly, the best rows of W are v and -v: these norms are multiples of that of v in l2.
-    if terms.minus is not None and (name == "l2" or (terms.K == 2 and name in _LIKE_L2)):
+    # Of two classes jointly, the best rows of W are v and -v: norms that rotations do not change are
+    # multiples of that of v in l2.
+    if terms.minus is not None and (norm == L2() or (terms.K == 2 and norm.is_rotation_invariant)):
         return _solve_joint_l2(terms, terms.minus, tol)
-    if name in ("spectral", "nuclear"):
-        return solve_matrix_program(terms, name, tol)
-    return solve_cone_program(terms, name, tol)
+    return _PROGRAMS[norm.program](terms, norm, tol)
 
 
 def _solve_joint_l2(terms: Terms, minus: Indices, tol: float) -> Solution | None:
@@ -53,3 +68,162 @@ def _solve_joint_l2(terms: Terms, minus: Indices, tol: float) -> Solution | None
     if not (0.0 < length < math.inf and 0.0 < total < math.inf):
         return None
     return Solution(found.W / length, found.b / length, found.p / total)
+
+
+def solve_linear_program(terms: Terms, norm: Norm, tol: float = 0.0) -> Solution | None:
+    """Return the largest smallest term over ``||w|| <= 1`` in l1 or l-infinity; None if HiGHS fails.
+
+    The multipliers are weights p of sum 1 with ``B^T p = 0`` that minimise ``||A^T p||_*``. The simplex
+    method ends in a vertex, and so does an interior point followed by a crossover: there both are accurate
+    to rounding, whatever ``tol`` is.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack, vstack
+
+    A, B, is_cross_polytope = terms.matrix, terms.intercepts, norm.program == "cross-polytope"
+    (m, D), k = A.shape, B.shape[1]
+    free = np.tile([-np.inf, np.inf], (k + 1, 1))  # the intercepts and gamma
+    tail = csr_array(np.hstack([-B, np.ones((m, 1))]))
+    limits = np.zeros(m)
+    if is_cross_polytope:  # w is a difference of two vectors that are not negative
+        rows = hstack([-A, A, tail])
+        ball = csr_array(np.concatenate([np.ones(2 * D), np.zeros(k + 1)])[None])
+        rows, limits = vstack([rows, ball]), np.append(limits, 1.0)
+        bounds = np.vstack([np.tile([0.0, np.inf], (2 * D, 1)), free])
+    else:
+        rows = hstack([-A, tail])
+        bounds = np.vstack([np.tile([-1.0, 1.0], (D, 1)), free])
+    cost = np.zeros(rows.shape[1])
+    cost[-1] = -1.0
+    names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+    for method in ("highs-ipm", "highs-ds")[int(rows.nnz < _MANY_ENTRIES) :]:
+        found: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
+            cost, rows, limits, bounds=bounds, method=method, options=dict.fromkeys(names, _HIGHS_TOLERANCE)
+        )
+        if found.x is not None and np.isfinite(found.x).all():
+            break
+    else:
+        return None
+    x = found.x
+    w = x[:D] - x[D : 2 * D] if is_cross_polytope else x[:D]
+    return terms.solution(w, x[rows.shape[1] - k - 1 : -1], -found.ineqlin.marginals[:m])
+
+
+class _Ball(NamedTuple):
+    """The unit ball as ``limits - entries x`` in a product of cones, where x is w and further variables."""
+
+    entries: Any
+    limits: Array
+    cones: list[Any]
+
+
+def solve_cone_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
+    """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if Clarabel fails.
+
+    Entries of the terms should be of moderate size, and the value of the program not far below 1. The ball is
+    written with cones that Clarabel knows. There is a w in the interior of the ball, and weights in the
+    interior of the simplex, so that the program and its dual have solutions of the same value.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Clarabel is not installed.
+    """
+    try:
+        import clarabel
+    except ImportError as error:
+        raise missing_package(f"The largest margin in the norm {norm.name!r}", "clarabel", "cones") from error
+    basis = None
+    if norm.is_rotation_invariant:
+        terms, basis = terms.in_row_space()
+    A, B = terms.matrix, terms.intercepts
+    entries, best = np.arange(math.prod(terms.shape)).reshape(terms.shape), None
+    if isinstance(norm, Lp):
+        ball = _power_ball(clarabel, norm.p, entries.size)
+    else:
+        ball = _group_ball(clarabel, norm.cone_groups(entries))
+    for factor, equilibrates in _ATTEMPTS:
+        settings = _settings(clarabel, tol, equilibrates)
+        x, p, is_solved = _solve(clarabel, A * factor, B, ball, settings)
+        if np.isfinite(x).all() and np.isfinite(p).all() and (is_solved or best is None):
+            best = x, p, factor
+        if is_solved:
+            break
+    if best is None:
+        return None
+    x, p, factor = best
+    D, k = A.shape[1], B.shape[1]
+    w, b, p = terms.solution(x[:D], x[D : D + k] / factor, p)
+    return Solution(w if basis is None else w @ basis.T, b, p)
+
+
+def _solve(clarabel: Any, A: Any, B: Array, ball: _Ball, settings: Any) -> tuple[Array, Array, bool]:
+    """Return w, the intercepts and gamma, the multipliers of the terms, and whether Clarabel converged."""
+    from scipy.sparse import csc_matrix, csr_array, hstack, vstack
+
+    (m, D), k = A.shape, B.shape[1]
+    others = ball.entries.shape[1] - D  # variables beside w, the intercepts and gamma
+    middle = csr_array((ball.limits.size, k + 1))
+    constraints = vstack(
+        [
+            hstack([-A, csr_array(-B), csr_array(np.ones((m, 1))), csr_array((m, others))]),
+            hstack([ball.entries[:, :D], middle, ball.entries[:, D:]]),
+        ]
+    )
+    cost = np.zeros(D + k + 1 + others)
+    cost[D + k] = -1.0
+    limits = np.concatenate([np.zeros(m), ball.limits])
+    cones = [clarabel.NonnegativeConeT(m), *ball.cones]
+    quadratic = csc_matrix((cost.size, cost.size))
+    solver = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings)
+    found = solver.solve()
+    return np.array(found.x), np.array(found.z)[:m], str(found.status) in ("Solved", "AlmostSolved")
+
+
+def _settings(clarabel: Any, tol: float, equilibrates: bool) -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads, settings.equilibrate_enable = False, 1, equilibrates
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings, name, max(tol, _CLARABEL_TOLERANCE))
+    return settings
+
+
+def _csr(rows: Sequence[Any], columns: Sequence[Any], values: Sequence[Any], shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array
+
+    at = np.concatenate(rows), np.concatenate(columns)
+    filled = [np.broadcast_to(v, np.shape(r)) for v, r in zip(values, rows, strict=True)]
+    return csr_array((np.concatenate(filled), at), shape=shape)
+
+
+def _power_ball(clarabel: Any, p: float, D: int) -> _Ball:
+    """Write ``||w||_p <= 1``: ``(t_j, 1, w_j)`` in power cones of exponent 1/p, and ``sum_j t_j <= 1``."""
+    j = np.arange(D)
+    rows, columns = [3 * j, 3 * j + 2, np.full(D, 3 * D)], [D + j, j, D + j]
+    limits = np.append(np.tile([0.0, 1.0, 0.0], D), 1.0)
+    entries = _csr(rows, columns, [-1.0, -1.0, 1.0], (3 * D + 1, 2 * D))
+    return _Ball(entries, limits, [clarabel.PowerConeT(1.0 / p)] * D + [clarabel.NonnegativeConeT(1)])
+
+
+def _group_ball(clarabel: Any, members: Indices) -> _Ball:
+    """Write ``sum_g ||w_g||_2 <= 1`` for groups of entries: ``(t_g, w_g)`` in second-order cones."""
+    groups, size = members.shape
+    D, g = members.size, np.arange(groups)
+    first = (size + 1) * g
+    inside = (first[:, None] + 1 + np.arange(size)).ravel()
+    total = np.full(groups, groups * (size + 1))
+    rows, columns = [first, inside, total], [D + g, members.ravel(), D + g]
+    entries = _csr(rows, columns, [-1.0, -1.0, 1.0], (groups * (size + 1) + 1, D + groups))
+    limits = np.append(np.zeros(groups * (size + 1)), 1.0)
+    cones = [clarabel.SecondOrderConeT(size + 1)] * groups
+    return _Ball(entries, limits, [*cones, clarabel.NonnegativeConeT(1)])
+
+
+_PROGRAMS: dict[str, Callable[[Terms, Norm, float], Solution | None]] = {
+    "box": solve_linear_program,
+    "cross-polytope": solve_linear_program,
+    "second-order cones": solve_cone_program,
+    "power cones": solve_cone_program,
+    "spectral": solve_matrix_program,
+    "nuclear": solve_matrix_program,
+}

@@ -23,17 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd.core.namespace import add_to_diagonal
 from prgd.core.types import Array
-from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.interior_point import reach
+from prgd.solvers.linear_systems import shifted_solver
 
 _MAX_STEPS = 60
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
 _MIN_STEP = 1e-3  # shorter steps mean that rounding has stopped the progress
 _MIN_CENTERING = 1e-4  # smallest fraction of the complementarity that a step keeps
 _LAST_COMPLEMENTARITY = 1e-14  # mean of p_i s_i at which the path ends
-_SHIFTS = (1e-14, 1e-11, 1e-8)  # fractions of the diagonal that are added where columns are dependent
 _BLOCK_ENTRIES = 2**20  # entries of the block of weighted rows that is held at a time
 
 
@@ -114,17 +112,9 @@ def _linearised_conditions(
         residuals to the same fraction ``centering``, if the second-order terms are as given.
     """
     ratio, mu = p / s, float(p @ s) / s.size
-    H = _weighted_gram(Z, ratio)
-    diagonal = H.diagonal().copy()
-    diagonal[diagonal == 0.0] = 1.0
-    for shift in _SHIFTS:
-        add_to_diagonal(H, shift * diagonal)
-        try:
-            solve = definite_solver(H)
-            break
-        except np.linalg.LinAlgError:
-            continue
-    else:
+    try:  # columns may be dependent
+        solve = shifted_solver(_weighted_gram(Z, ratio), first=1)
+    except np.linalg.LinAlgError:
         return None
     slack_residual, dual_residual = margins - s, Z.T @ p
 

@@ -1,15 +1,21 @@
-"""Terms: the linear functions of (w, b) of which a program maximises the smallest one."""
+"""Terms: the linear functions of (w, b) of which a program maximises the smallest; and a set of them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.types import Array, Indices
-from prgd.rows.blocks import is_sparse
+from prgd.core.arithmetic import times_power
+from prgd.core.types import Array, Indices, Mask
+from prgd.problem.problem import NO_ROWS, Problem
+from prgd.rows.blocks import divide_by_power, is_sparse, stack_blocks
 from prgd.rows.pairs import pair_rows
+from prgd.solvers.working_set import counted_rows
+
+_MAX_ZOOM = 36  # entries of a program are at most 2^36 times its value
 
 
 class Solution(NamedTuple):
@@ -97,3 +103,112 @@ class Terms:
         X = self.X.toarray() if is_sparse(self.X) else self.X
         Q, R = np.linalg.qr(X.T)
         return replace(self, X=np.ascontiguousarray(R.T)), Q
+
+
+class TermSet:
+    """Terms in the order in which they joined: rows of two classes, or pairs (row i, class j) as ``i K + j``.
+
+    Attributes
+    ----------
+    indices : ndarray of int of shape (m,)
+    center : ndarray of shape (d,) or None
+        With an intercept the problem does not change under translation, and the program loses fewer digits
+        on rows around the origin. Sparse rows stay as they are.
+    exponent : int
+        Rows of the set are divided by ``2**exponent``, so that their entries are at most about 1.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._rows, self._X = problem, NO_ROWS, np.empty((0, problem.d))
+        self.K = problem.shape[0] if problem.is_joint else 1
+        self.indices = NO_ROWS
+        self.center: Array | None = None
+        self.exponent = 0
+
+    @property
+    def size(self) -> int:
+        """Number of terms."""
+        return self.indices.size
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms of all rows."""
+        return self._problem.n * max(self.K - 1, 1)
+
+    def all_terms(self) -> Indices:
+        """Return the terms of all rows of positive weight."""
+        rows = counted_rows(self._problem)
+        if not self._problem.is_joint:
+            return rows
+        pairs = rows[:, None] * self.K + np.arange(self.K)
+        return np.asarray(pairs[self._problem.labels.codes_at(rows)[:, None] != np.arange(self.K)])
+
+    def add(self, indices: Indices) -> None:
+        """Let terms join that are not in the set."""
+        rows = np.setdiff1d(indices // self.K, self._rows)
+        if rows.size:
+            block = self._problem.rows.take(rows)
+            if not self._rows.size:
+                self._choose_units(block)
+            block = self._in_units(block)
+            self._X = stack_blocks([self._X, block]) if self._rows.size else block
+            self._rows = np.concatenate([self._rows, rows])
+        self.indices = np.concatenate([self.indices, indices])
+
+    def keep(self, mask: Mask) -> None:
+        """Remove the terms outside the mask from the set."""
+        self.indices = self.indices[mask]
+        used = np.isin(self._rows, self.indices // self.K)
+        self._rows, self._X = self._rows[used], self._X[used]
+
+    def _choose_units(self, block: Any) -> None:
+        """Choose the centre and the power of two from the first rows."""
+        self.exponent = _exponent(block)
+        scaled = self._in_units(block)
+        if self._problem.fit_intercept and not is_sparse(scaled):
+            self.center = scaled.mean(axis=0)
+            # Rows far from the origin are small once they are centred.
+            spread = _exponent(scaled - self.center)
+            self.center, self.exponent = np.ldexp(self.center, -spread), self.exponent + spread
+
+    def _in_units(self, block: Any) -> Any:
+        block = block.copy()
+        divide_by_power(block, self.exponent)
+        return block if self.center is None else block - self.center
+
+    def terms(self, value: float) -> Terms:
+        """Return the terms divided by a power of two, so that one of this value in the data is about 1."""
+        X = self._X.copy()
+        divide_by_power(X, self._value_exponent(value))
+        order = np.argsort(self._rows)
+        row = order[np.searchsorted(self._rows, self.indices // self.K, sorter=order)]
+        labels = self._problem.labels
+        if not self._problem.is_joint:
+            rows, at = np.unique(self.indices, return_inverse=True)
+            signs = labels.at(rows)[at].astype(np.float64)
+            return Terms(X, row, 1, self._problem.fit_intercept, signs)
+        own, other = labels.pair_classes(self.indices)
+        return Terms(X, row, self.K, self._problem.fit_intercept, None, own, other)
+
+    def _value_exponent(self, value: float) -> int:
+        if not 0.0 < value < math.inf:
+            return 0
+        return min(0, max(math.frexp(value)[1] - self.exponent, -_MAX_ZOOM))
+
+    def in_data_units(self, found: Solution, value: float) -> Solution:
+        """Return the solution of `terms` with intercepts in units of the data."""
+        b = np.ldexp(found.intercept, self.exponent + self._value_exponent(value))
+        if self.center is not None:
+            b = b - np.ldexp(found.w @ self.center, self.exponent)
+        return found._replace(intercept=b)
+
+    @property
+    def largest_entry(self) -> float:
+        """An entry of the rows of the set is at most this large, in units of the data."""
+        return times_power(1.0, self.exponent)
+
+
+def _exponent(block: Any) -> int:
+    """Return the power of two just above the largest entry."""
+    entries = block.data if is_sparse(block) else block
+    return math.frexp(float(np.abs(entries).max(initial=0.0)))[1]

@@ -1,25 +1,38 @@
-"""The working set: some rows, gathered once, and their Gram matrix, extended as rows join."""
+"""The working set: some rows, gathered once, their Gram matrix ``G = Z Z^T``, and pairwise descent on it.
+
+Pairwise descent minimises ``p^T G p / 2`` over weights p >= 0 whose sum in each group is fixed, by moving
+weight between the two rows of a group for which the objective falls most (the second-order choice of LIBSVM).
+``g = G p`` holds the margins ``<u, z_i>`` of the rows at ``u = Z^T p``, equal on the support at the optimum.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from prgd.core.arithmetic import LARGEST, times_power
 from prgd.core.namespace import like, namespace, to_host
+from prgd.core.threads import each
 from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem.problem import NO_ROWS, Problem
-from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_blocks
-from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
+from prgd.rows.base import Rows
+from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_blocks, times_signs
 
+SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
+ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
+# A column that is filled in more than this fraction of the rows is cheaper in a dense product.
+DENSE_FRACTION = 0.15
+_MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
+_FEW_NEW_ROWS = 8  # products of so few rows are taken one by one: sorting the columns would cost more
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
 _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over the columns
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
-_MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
+_MAX_NORM = 1e100  # row norms between the inverse and this have products in the floating range
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -41,26 +54,36 @@ class WorkingSet:
         The rows are divided by ``2**exponent``, if their squares would leave the floating range.
     max_norm : float
         The largest norm of a row: of the data if there is no center, else of the set.
-    on_device : bool
-        The rows of the set are a tensor on the device of the data, and all products are computed there.
-        Weights and directions come and go as NumPy arrays.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        threads: int = 1,
-        center: Array | None = None,
-        exponent: int = 0,
-        on_device: bool = False,
+        self, problem: Problem, threads: int = 1, center: Array | None = None, exponent: int = 0
     ) -> None:
-        self._problem, self._threads, self.on_device = problem, threads, on_device
+        self._problem, self._threads = problem, threads
         self.center, self.exponent = center, exponent
         self.max_norm = times_power(problem.max_norm, -exponent) if center is None else 0.0
         self.groups = 2 if problem.fit_intercept else 1
         self.indices, self.group = NO_ROWS, NO_ROWS
         self._Z: Any = None
         self._buffer, self._known = np.empty((0, 0)), 0
+
+    @classmethod
+    def of(cls, problem: Problem, indices: Indices | None = None, threads: int = 1) -> WorkingSet:
+        """Return the set of these rows, by default of all rows of positive weight."""
+        center, exponent = center_and_exponent(problem, cls._take(problem.rows), indices)
+        if indices is None:
+            indices = counted_rows(problem)
+            is_as_given = center is None and exponent == 0 and indices.size == problem.n
+            if is_as_given and (X := problem.rows.plain_array) is not None:
+                return RowsInPlace(problem, X)
+        working = cls(problem, threads, center, exponent)
+        working.add(indices)
+        return working
+
+    @staticmethod
+    def _take(rows: Rows | Problem) -> Callable[..., Any]:
+        """Return the method that gathers rows to where the set lies."""
+        return rows.take
 
     @property
     def size(self) -> int:
@@ -80,8 +103,6 @@ class WorkingSet:
     @property
     def is_low_dimensional(self) -> bool:
         """Whether the rows have so few columns that systems in them are cheap."""
-        if self.on_device:
-            return True
         d = self._problem.d
         return d <= _FEW_DIMENSIONS and (not self.is_sparse or self.size * d <= _MAX_FILLED)
 
@@ -121,9 +142,6 @@ class WorkingSet:
 
     def gram_of(self, places: Indices) -> Any:
         """Return the Gram matrix of the rows at these places of the set, in the namespace of the rows."""
-        if self.on_device:
-            Z = self.Z if places.size == self.size else self.Z[_index(self.Z, places)]
-            return Z @ Z.T
         if self._known == self.size:
             return np.asarray(self._buffer[np.ix_(places, places)])
         G = np.empty((places.size, places.size))
@@ -133,7 +151,7 @@ class WorkingSet:
     def add(self, indices: Indices) -> None:
         """Gather these rows."""
         indices = np.sort(indices)
-        block = (self._problem.gather if self.on_device else self._problem.take)(indices, self.center)
+        block = self._take(self._problem)(indices, self.center)
         if self.exponent:
             divide_by_power(block, self.exponent)
         if self.center is not None:
@@ -157,22 +175,24 @@ class WorkingSet:
     def keep(self, mask: Mask) -> None:
         """Remove the rows outside the mask from the set."""
         known = np.flatnonzero(mask[: self._known])
-        self._Z, self._buffer = self._Z[_index(self._Z, mask)], self._buffer[np.ix_(known, known)]
+        self._Z, self._buffer = self._Z[self._index(mask)], self._buffer[np.ix_(known, known)]
         self._known = known.size
         self.indices, self.group = self.indices[mask], self.group[mask]
+
+    def _index(self, places: Any) -> Any:
+        """Return places, or a mask, as what the rows are indexed by."""
+        return places
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p`` over the set."""
         support = np.flatnonzero(p)
-        if self.on_device:
-            return to_host(like(self.Z, p) @ self.Z)
         if support.size > _DENSE_SUPPORT * p.size:
             return np.asarray(self.Z.T @ p)
         return np.asarray(self.Z[support].T @ p[support])
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
-        return to_host(self.Z @ like(self.Z, w)) if self.on_device else np.asarray(self.Z @ w)
+        return np.asarray(self.Z @ w)
 
     def products(self, p: Array) -> Array:
         """Return ``<Z^T p, z_i>`` for the rows of the set: from the Gram matrix, if all of it is computed."""
@@ -184,77 +204,125 @@ class WorkingSet:
 
     def rows_of(self, places: Indices) -> Array:
         """Return the rows z_i at these places of the set, as a dense array."""
-        found = self.Z[_index(self.Z, places)]
+        found = self.Z[self._index(places)]
         return np.asarray(found.toarray()) if is_sparse(found) else to_host(found)
 
 
-def _index(Z: Any, places: Any) -> Any:
-    """Return places, or a mask, as what rows of this namespace are indexed by."""
-    if isinstance(Z, np.ndarray) or is_sparse(Z):
-        return places
-    return namespace(Z).from_numpy(places).to(Z.device)
+class DeviceSet(WorkingSet):
+    """A set whose rows are a tensor on the device of the data, where all products are computed.
+
+    Weights and directions come and go as NumPy arrays.
+    """
+
+    is_low_dimensional = True
+
+    @staticmethod
+    def _take(rows: Rows | Problem) -> Callable[..., Any]:
+        return rows.gather
+
+    def _index(self, places: Any) -> Any:
+        return namespace(self.Z).from_numpy(places).to(self.Z.device)
+
+    def gram_of(self, places: Indices) -> Any:
+        """Return the Gram matrix of the rows at these places of the set, as a tensor."""
+        Z = self.Z if places.size == self.size else self.Z[self._index(places)]
+        return Z @ Z.T
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p`` over the set."""
+        return to_host(like(self.Z, p) @ self.Z)
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>`` for the rows of the set."""
+        return to_host(self.Z @ like(self.Z, w))
 
 
-class WholeArray(WorkingSet):
-    """All rows of an array in memory, used where they lie: gathering them would take most of a solve."""
+class RowsInPlace(WorkingSet):
+    """All rows of positive weight, used where they lie: gathering them would take most of a solve.
 
-    def __init__(self, problem: Problem, X: Array) -> None:
-        super().__init__(problem)
-        self._X, self._y = X, problem.labels.signs.astype(np.float64)
-        self._register(np.arange(len(X)))
+    Parameters
+    ----------
+    X : array, CSR array or tensor of shape (n, d)
+        The rows ``(x_i - center) / 2^exponent`` of the problem.
+    G : ndarray of shape (n, n), optional
+        Their products ``X X^T``, if they are known.
+    max_norm : float
+        The largest norm of a row of X, if a centre was subtracted.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        X: Any,
+        G: Any = None,
+        center: Array | None = None,
+        exponent: int = 0,
+        max_norm: float = 0.0,
+    ) -> None:
+        super().__init__(problem, 1, center, exponent)
+        self.max_norm = self.max_norm or max_norm
+        self._X, self._G = X, G
+        self._register(counted_rows(problem))
+        self._y = problem.labels.at(self.indices).astype(np.float64)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return is_sparse(self._X)
 
     @property
     def Z(self) -> Any:
         """The rows z_i: a copy, made when it is first needed."""
         if self._Z is None:
-            self._Z = self._X * self._y[:, None]
+            self._Z = times_signs(self._X[self.indices], self._problem.labels.at(self.indices))
         return self._Z
 
     def _extend(self, old: int) -> None:
-        dense_products(self._buffer, self._X, 0)
+        G, kept = self._G, self.indices
+        if G is None:
+            dense_products(self._buffer, self._X, 0)
+            G = self._buffer
+        np.multiply(G if kept.size == len(G) else G[np.ix_(kept, kept)], self._y, out=self._buffer)
         self._buffer *= self._y[:, None]
-        self._buffer *= self._y
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``."""
-        return np.asarray(self._X.T @ (self._y * p))
+        c = np.zeros(self._problem.n)
+        c[self.indices] = self._y * p
+        return np.asarray(self._X.T @ c)
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>``."""
-        return np.asarray(self._y * (self._X @ w))
+        return np.asarray(self._y * (self._X @ w)[self.indices])
 
 
-def whole_set(
-    problem: Problem,
-    threads: int = 1,
-    center: Array | None = None,
-    exponent: int = 0,
-    on_device: bool = False,
-) -> WorkingSet:
-    """Return the working set of all rows of positive weight."""
+def counted_rows(problem: Problem) -> Indices:
+    """Return the rows of positive weight."""
     weight = problem.labels.sample_weight
-    indices = np.flatnonzero(weight) if weight.size else np.arange(problem.n)
-    is_as_given = center is None and exponent == 0 and indices.size == problem.n
-    if is_as_given and (X := problem.rows.plain_array) is not None:
-        return WholeArray(problem, X)
-    working = WorkingSet(problem, threads, center, exponent, on_device)
-    working.add(indices)
-    return working
+    return np.flatnonzero(weight) if weight.size else np.arange(problem.n)
 
 
-def row_to_subtract(
-    problem: Problem, indices: Indices | None = None, on_device: bool = False
-) -> tuple[Array | None, float]:
-    """Return a row to subtract from all if the rows lie far from the origin, else None; and their size after.
+def center_and_exponent(
+    problem: Problem, take: Callable[[Indices], Any], indices: Indices | None = None
+) -> tuple[Array | None, int]:
+    """Return what is subtracted from the rows of a set, and the power of two that divides them.
 
-    The rows of these indices stand for all; by default all are looked at.
+    The rows that ``take`` returns for the indices stand for all; by default all are looked at.
     """
+    center, size = _row_to_subtract(problem, take, indices)
+    is_moderate = 1.0 / _MAX_NORM < size < _MAX_NORM or size == 0.0
+    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
+
+
+def _row_to_subtract(
+    problem: Problem, take: Callable[[Indices], Any], indices: Indices | None
+) -> tuple[Array | None, float]:
+    """Return a row to subtract if the rows lie far from the origin, else None; and their size after."""
     if not problem.fit_intercept or problem.rows.is_sparse:
         return None, problem.max_norm
     X = problem.rows.plain_array if indices is None else None
     if X is None:
-        take = problem.rows.gather if on_device else problem.rows.take
-        X = take(np.arange(problem.n) if indices is None else indices)
+        X = take(np.arange(problem.n) if indices is None else np.sort(indices))
     if is_sparse(X):  # some of its parts are
         return None, problem.max_norm
     first, xp = to_host(X[0]), namespace(X)
@@ -268,10 +336,61 @@ def row_to_subtract(
     return np.array(first, dtype=np.float64), spread
 
 
-def center_and_exponent(
-    problem: Problem, indices: Indices | None = None, on_device: bool = False
-) -> tuple[Array | None, int]:
-    """Return what is subtracted from the rows of the set, and the power of two that divides them."""
-    center, size = row_to_subtract(problem, indices, on_device)
-    is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
-    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
+def descend(G: Array, group: Indices, p: Array, g: Array, tol: float, max_steps: int) -> tuple[int, float]:
+    """Update p and g in place; return the steps taken and the violation left, relative to ``p^T G p``.
+
+    The violation is the largest ``g_j - g_i`` within a group, where j carries weight and i is any row. It
+    bounds the relative gap of the certificate over these rows. Of G, only the first ``p.size`` rows and
+    columns are used.
+    """
+    from prgd.solvers import _kernels
+
+    diagonal = np.diag(G)[: p.size].copy()  # in G each entry lies in a cache line of its own
+    unit = 1.0 / max(float(diagonal.max()), _kernels.MIN_CURVATURE)
+    steps, violation = _kernels.descend(G, diagonal, group, p, g, tol, max_steps, unit)
+    return int(steps), float(violation)
+
+
+def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
+    """Write the products of the rows of Z into G, of which the first ``old`` rows and columns are known."""
+    new = Z.shape[0]
+    if isinstance(Z, np.ndarray):
+        dense_products(G, Z, old)
+    elif new - old <= _FEW_NEW_ROWS:
+        G[old:new, :new] = (Z @ Z[old:].toarray().T).T
+    else:
+        sparse_products(G, Z, old, threads)
+    if old == 0 and isinstance(Z, np.ndarray):
+        return  # BLAS computes D D^T as a symmetric matrix
+    # The products with the rows before are copied to their transposed place: with the old rows at once.
+    G[:old, old:new] = G[old:new, :old].T
+    for i in range(old, new):
+        G[old:i, i] = G[i, old:i]
+
+
+def dense_products(G: Array, D: Array, old: int) -> None:
+    """Write the products of the dense rows from ``old`` on with all rows into G."""
+    if old == 0 and G.shape == (len(D), len(D)):
+        np.matmul(D, D.T, out=G)
+    else:
+        G[old : len(D), : len(D)] = D[old:] @ D.T
+
+
+def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
+    """Write the products of the CSR rows from ``old`` on with the rows before them into G.
+
+    Products are summed column by column over the rows that have an entry there; columns with many entries
+    are gathered in a dense matrix and multiplied by BLAS.
+    """
+    from prgd.solvers import _kernels
+
+    new, by_column = Z.shape[0], Z.tocsc()
+    is_dense = np.diff(by_column.indptr) > DENSE_FRACTION * new
+    if np.count_nonzero(is_dense) < _MIN_DENSE_COLUMNS:
+        is_dense[:] = False
+        G[old:new, :new] = 0.0
+    else:
+        dense_products(G, Z[:, np.flatnonzero(is_dense)].toarray(), old)
+    rows = Z.data, Z.indices, Z.indptr
+    columns = by_column.data, by_column.indices, by_column.indptr
+    each(lambda k: _kernels.fill_gram(rows, columns, is_dense, old + k, threads, G), threads)

@@ -1,7 +1,8 @@
-"""The compiled steps of `prgd.solvers.coordinate_descent`, imported on first use.
+"""The compiled steps of descent and of sparse Gram matrices, imported on first use.
 
-The storage ``A`` is ``(data, indices, indptr)`` of CSR rows x_i, with unsigned indices and pointers. Signed
-ones could count from the end, which Numba checks at every entry, and the loops would take twice as long.
+CSR rows are given as ``(data, indices, indptr)``. In the storage ``A`` of coordinate descent the indices and
+pointers are unsigned. Signed ones could count from the end, which Numba checks at every entry, and the loops
+would take twice as long.
 """
 
 from __future__ import annotations
@@ -13,10 +14,96 @@ import numpy as np
 
 from prgd.rows._compile import SAFE
 
+MIN_CURVATURE = 1e-300  # the curvature along a pair of equal rows, which would divide by zero
+_EXACT_EVERY = 64  # steps after which p^T G p is summed again instead of updated
 _MASK = 0x7FFFFFFFFFFFFFFF  # random numbers are positive 63-bit integers
 
+_exact = nb.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 _jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
 _inner = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
+
+
+@_exact
+def _product(p: Any, g: Any) -> float:
+    total = 0.0
+    for k in range(p.size):
+        total += p[k] * g[k]
+    return total
+
+
+@_exact
+def descend(
+    G: Any, diagonal: Any, group: Any, p: Any, g: Any, tol: float, max_steps: int, unit: float
+) -> tuple[int, float]:
+    """Take the steps of `prgd.solvers.working_set.descend`.
+
+    ``unit`` keeps the product of two slopes from underflow. Arrays are made by the caller: compiling NumPy's
+    functions would take longer than the steps.
+    """
+    m = p.size
+    violation, square = 0.0, 0.0
+    for step in range(max_steps):
+        if step % _EXACT_EVERY == 0:
+            square = _product(p, g)
+        i_0, i_1, low_0, low_1 = -1, -1, np.inf, np.inf
+        for k in range(m):
+            if group[k] == 0:
+                if g[k] < low_0:
+                    low_0, i_0 = g[k], k
+            elif g[k] < low_1:
+                low_1, i_1 = g[k], k
+        gain, bar, best_i, best_j, worst = 0.0, 0.0, -1, -1, 0.0
+        for k in range(m):
+            if p[k] > 0.0:
+                i, low = (i_0, low_0) if group[k] == 0 else (i_1, low_1)
+                slope = g[k] - low
+                worst = max(worst, slope)
+                curvature = max(diagonal[i] + diagonal[k] - 2.0 * G[i, k], MIN_CURVATURE)
+                if unit * slope * slope > bar * curvature:  # otherwise no step of any length gains more
+                    move = min(slope / curvature, p[k])
+                    found = move * (slope - 0.5 * curvature * move)
+                    if found > gain:
+                        gain, best_i, best_j = found, i, k
+                        bar = 2.0 * unit * gain
+        if worst <= tol * square:
+            square = _product(p, g)
+        violation = worst / square if square > 0.0 else np.inf
+        if best_i < 0 or worst <= tol * square:
+            return step, violation if best_i >= 0 else 0.0
+        i, j = best_i, best_j
+        slope = g[j] - g[i]
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * G[i, j], MIN_CURVATURE)
+        move = slope / curvature
+        if move >= p[j]:
+            move = p[j]
+            p[j] = 0.0
+        else:
+            p[j] -= move
+        p[i] += move
+        square += move * (curvature * move - 2.0 * slope)
+        for k in range(m):
+            g[k] += move * (G[i, k] - G[j, k])
+    return max_steps, violation
+
+
+@_exact
+def fill_gram(rows: Any, columns: Any, is_done: Any, first: int, stride: int, G: Any) -> None:
+    """Add ``<z_i, z_j>``, j <= i, over the columns not done, for every ``stride``-th i from ``first``.
+
+    ``rows`` and ``columns`` are the same matrix as CSR and as CSC: (data, indices, indptr).
+    """
+    data, indices, indptr = rows
+    column_data, column_rows, column_indptr = columns
+    for i in range(first, indptr.size - 1, stride):
+        for e in range(indptr[i], indptr[i + 1]):
+            c, z = indices[e], data[e]
+            if is_done[c]:
+                continue
+            for f in range(column_indptr[c], column_indptr[c + 1]):
+                j = column_rows[f]
+                if j > i:
+                    break
+                G[i, j] += z * column_data[f]
 
 
 @_inner

@@ -1,0 +1,306 @@
+"""Hard margins of two classes in l2: exact solves on a working set that grows with the rounds.
+
+1. `HardMargin.choose_rows`: one pass computes the mean of the rows, and the rows of smallest margin along it
+   form the working set. A problem with few rows, or with so many columns that most rows will carry weight,
+   starts with all rows instead.
+2. `HardMargin.propose`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the
+   hull of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent
+   has cost as much as pivots would, these solve for the weights exactly, from the support that it has
+   identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, and
+   pivots end it. If u is nearly zero, `_has_vanished` looks for weights that balance the rows, which prove
+   that no hyperplane separates them.
+3. `prgd.maxmargin.solve.Solve` certifies u by one pass: ``gamma(u) <= gamma_star <= ||u||``.
+4. `HardMargin.learn`: the rows that violate the margin of u most join the set, and step 2 follows, until the
+   gap is certified.
+5. `prgd.maxmargin.exactly`: a small problem that rounding keeps from being certified is solved in integers.
+
+Sparse rows of many columns are solved without a working set first (`SparseMargin`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from prgd.core.arithmetic import EPSILON, times_power
+from prgd.core.namespace import is_out_of_memory
+from prgd.core.types import Array
+from prgd.maxmargin.exactly import ExactMargin, is_exactly_solvable
+from prgd.maxmargin.overlap import prove_overlap
+from prgd.maxmargin.places import Device, Host
+from prgd.maxmargin.solve import Proposal, Solve, mean_term, violators
+from prgd.norms import moderate, norm
+from prgd.rows.queries import Smallest
+from prgd.running.history import Status
+from prgd.solvers.active_set import active_set_weights, pivot_weights, polish_weights, primal_direction
+from prgd.solvers.balancing import balancing_weights
+from prgd.solvers.coordinate_descent import RowWeights, row_weights, suits
+from prgd.solvers.costs import FIRST_STEPS, max_steps_of_descent, steps_worth_a_pivot
+from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
+from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, WorkingSet, descend
+
+_MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
+_HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
+_PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
+_SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
+_MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
+_NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
+_ACCURATE = 0.1  # relative violation below which a more accurate direction is worth its price
+
+
+def solve_hard(
+    solve: Solve,
+    threads: int,
+    polish: bool,
+    w0: Array | None,
+    working: WorkingSet | None = None,
+    proves: bool = True,
+) -> Status:
+    """Find the largest margin of two classes in l2, from a warm start or a given working set.
+
+    If rounding ends the solve, exact proofs are tried, unless ``proves`` is false.
+    """
+    problem = solve.problem
+    if w0 is None and working is None and polish and suits(problem):
+        found = row_weights(problem, solve.tol, solve.max_passes)
+        if found is not None:
+            status = solve.repeat(SparseMargin(solve, found, threads))
+            if status is not Status.STALLED:
+                return status
+            w0 = solve.certificate.w if solve.certificate.lower > 0.0 else None
+    for place in (Device(), Host()) if problem.rows.is_on_device else (Host(),):
+        method = HardMargin(solve, threads, polish, place, working)
+        try:
+            method.choose_rows(w0)
+            status = solve.repeat(method)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(place, Device) and is_out_of_memory(error):
+                continue
+            raise
+        if status is not Status.STALLED or solve.certificate.lower <= 0.0 or solve.is_certified:
+            break  # else steps on a device ended early: the same moves follow on the host
+    return _prove_exactly(solve, method) if proves and status is Status.STALLED else status
+
+
+def _prove_exactly(solve: Solve, method: HardMargin) -> Status:
+    """Try exact proofs if rounding ended the solve: of the optimum, or that no hyperplane separates."""
+    may_overlap, exact = solve.certificate.lower <= 0.0, ExactMargin(solve, method.working, method.p)
+    if may_overlap and (status := prove_overlap(solve, by_search=False)) is not None:
+        return status
+    if not solve.is_certified:
+        solve.repeat(exact)
+    if may_overlap and solve.certificate.lower <= 0.0:
+        if (status := prove_overlap(solve)) is not None:
+            return status
+        if not solve.is_certified:
+            solve.repeat(exact)
+    return Status.CERTIFIED if solve.is_certified else Status.STALLED
+
+
+class SparseMargin:
+    """Weights of sparse rows by coordinate descent, proposed once."""
+
+    patience = math.inf
+
+    def __init__(self, solve: Solve, found: RowWeights, threads: int) -> None:
+        solve.count(found.passes)
+        self.working, self.p = WorkingSet(solve.problem, threads), found.p
+        self.working.add(found.indices)
+
+    def propose(self) -> Proposal:
+        """Propose the weights and their vector."""
+        u = self.working.combine(self.p) / self.working.groups
+        upper = norm(u)
+        return Proposal(moderate(u) if upper > 0.0 else None, 1, 0.0, self.p, upper)
+
+    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status:
+        """End: a working set goes on from here."""
+        return Status.STALLED
+
+
+class HardMargin:
+    """A working set and its weights; the docstring of the module says how they are found.
+
+    Attributes
+    ----------
+    p : ndarray of shape (m,)
+        Weights of the rows of the working set, of sum 1 in each group.
+    u : ndarray of shape (d,)
+        ``Z^T p`` divided by the number of groups; its norm is an upper bound.
+    violation : float
+        The largest difference of margins that the solve of the set left, relative to ``||u||^2``.
+    set_tol, final_tol : float
+        The violation at which the solve of the set stops, and the value to which it falls with the gap.
+    interior_w : ndarray of shape (d,) or None
+        The direction of the interior point, if it has solved the set.
+    descends : bool
+        Pairwise descent solves the set, and was not slow yet; else the interior point does.
+    is_exact : bool
+        The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
+    """
+
+    def __init__(
+        self, solve: Solve, threads: int, polish: bool, place: Host, working: WorkingSet | None = None
+    ) -> None:
+        self.solve, self.problem, self.threads, self.use_polish = solve, solve.problem, threads, polish
+        self.place, self.descends, self.is_exact = place, place.descends, False
+        self.violation = np.inf
+        self.interior_w: Array | None = None
+        self.is_given = working is not None
+        if working is not None:
+            self.working = working
+
+    @property
+    def patience(self) -> int:
+        """Rounds without progress that end a solve."""
+        return _SHORT_PATIENCE if is_exactly_solvable(self.working) else _PATIENCE
+
+    def choose_rows(self, w: Array | None) -> None:
+        """Start with a given set, with all rows, or with those of smallest margin along w or their mean."""
+        problem, place = self.problem, self.place
+        if self.is_given:
+            pass
+        elif place.is_small(problem):
+            self.working = place.sets.of(problem, None, self.threads)
+        else:
+            if w is None:
+                w = mean_term(problem)
+                self.solve.count(1.0)
+            groups = 2 if problem.fit_intercept else 1
+            smallest = self.solve.measure(moderate(w), place.first_count(problem.d) // groups)
+            first = np.concatenate([group.indices for group in smallest])
+            self.working = place.sets.of(problem, first, self.threads)
+        is_whole = self.working.size == problem.n
+        self.p = place.first_weights(self.working)
+        # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
+        self.final_tol = (0.9 if is_whole else 0.4) * self.solve.tol
+        self.set_tol = self.final_tol if is_whole else Host.first_tolerance
+
+    def propose(self) -> Proposal:
+        """Find the shortest vector of the hull of the set: by descent, and by pivots once these cost less."""
+        working = self.working
+        self.violation, self.interior_w = np.inf, None
+        # Few rows have joined a set that was solved exactly, so its support is a good guess.
+        if not (self.is_exact and self._pivot()):
+            self.is_exact = False
+            if self.descends:
+                self._descend()
+        self.u = working.combine(self.p) / working.groups
+        if self.use_polish and self.violation > self.set_tol:
+            self._polish()
+        upper = norm(self.u)
+        is_spread = not self.descends and not self.is_exact
+        if self._has_vanished(upper):
+            return Proposal(None, 0, 0.0, self.p, norm(working.combine(self.p)) / working.groups)
+        w = moderate(self._direction(upper))
+        near = 0.0 if working.center is None else -float(w @ working.center)
+        return Proposal(w, self.place.max_new_rows(self.p), near, self.p, upper, is_spread=is_spread)
+
+    def _descend(self) -> None:
+        """Descend until the violation is small enough, or pivots or the interior point would cost less."""
+        working, g = self.working, self.working.products(self.p)
+        has_interior = self.use_polish and working.is_low_dimensional
+        steps, taken = FIRST_STEPS, 0
+        max_steps = max_steps_of_descent(working.size, working.dimensions, has_interior)
+        while taken < max_steps:
+            _, self.violation = descend(working.gram_buffer, working.group, self.p, g, self.set_tol, steps)
+            taken += steps
+            if self.violation <= self.set_tol:
+                break
+            worth = min(steps_worth_a_pivot(int(np.count_nonzero(self.p)), working.size), max_steps)
+            if taken >= worth and self.violation <= _NEAR and self._pivot():
+                break
+            steps = min(max(taken, worth - taken), max_steps - taken)
+
+    def _pivot(self) -> bool:
+        """Try to solve the set exactly from the support of p."""
+        # On a device the direction of the interior point is enough until the set is solved for good.
+        is_left_out = not self.use_polish or (not self.place.descends and self.set_tol > self.final_tol)
+        p = None if is_left_out else pivot_weights(self.working, self.p, self.set_tol)
+        if p is not None:
+            self.p, self.violation, self.is_exact, self.interior_w = p, self.set_tol, True, None
+        return p is not None
+
+    def _polish(self) -> None:
+        """Finish what descent left: by interior point, on the face of the support, or on the rows."""
+        working, length, place = self.working, norm(self.u), self.place
+        if length <= EPSILON * working.max_norm:
+            return  # the vector is zero to rounding
+        is_tiny = length <= SMALL_MARGIN * working.max_norm
+        # The Gram matrix, which the interior point needs for few rows, hides a tiny margin.
+        is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
+        has_interior = working.is_low_dimensional and (is_seen or not place.descends)
+        try:
+            tol = place.interior_tolerance(self.set_tol)
+            if has_interior and (found := interior_weights(working, self.u, tol, self.p)):
+                self.p, self.interior_w = found
+                self.violation, self.descends = self.set_tol, False
+                self._pivot()
+            elif is_tiny and place.descends:
+                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
+            else:
+                self.p = polish_weights(working, self.p)
+        except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands
+            return
+        self.u = working.combine(self.p) / working.groups
+
+    def _has_vanished(self, upper: float) -> bool:
+        """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
+        if upper > ZERO_MARGIN * self.working.max_norm:
+            return False
+        p = balancing_weights(self.working, self.p)
+        if p is not None:
+            self.p = p
+        return p is not None
+
+    def _direction(self, upper: float) -> Array:
+        """Return u, or a more accurate direction of the same length."""
+        # The margins of Z^T p have errors of EPSILON max||z||^2, which must be small against tol ||u||^2.
+        is_inaccurate = EPSILON * self.working.max_norm**2 > 0.1 * self.solve.tol * upper**2
+        has_direction = not self.place.descends and self.interior_w is not None
+        if self.use_polish and is_inaccurate and self.violation <= _ACCURATE and not has_direction:
+            try:
+                return primal_direction(self.working, self.p) * upper**2
+            except np.linalg.LinAlgError:  # the singular value decomposition did not converge
+                return self.u
+        return self.u if self.interior_w is None else self.interior_w * (upper / norm(self.interior_w))
+
+    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+        """Let the rows join that violate the margin of w most, or tighten the tolerance if none does."""
+        working, place, w = self.working, self.place, np.asarray(found.w)
+        if is_exactly_solvable(working) and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+            return Status.STALLED
+        level = (1.0 - 0.5 * self.solve.tol) * norm(w) * times_power(found.upper, working.exponent)
+        joining = violators(smallest, level, found.max_rows)
+        if joining.size and place.nearly_violated > 1.0:  # rows that are nearly violated will be
+            joining = violators(smallest, place.nearly_violated * level, found.max_rows)
+        if joining.size:
+            if working.size + joining.size > place.max_rows(self.problem, self.descends):
+                self._drop_idle_rows(w, found.upper)
+            if self.descends and working.size + joining.size > _MAX_GRAM_ROWS:
+                return Status.STALLED
+            working.add(joining)
+            self.p = np.concatenate([self.p, np.zeros(joining.size)])
+            # The last few rows do not change the set much, so that it may be solved for good.
+            is_last = joining.size < place.few_joining * working.size
+            loose = place.first_tolerance * min(1.0, self.solve.certificate.gap)
+            self.set_tol = self.final_tol if is_last else max(self.final_tol, loose)
+        elif self.set_tol > self.final_tol:
+            # No row outside the set violates the margin, so the set must be solved more exactly.
+            self.set_tol = self.final_tol
+        else:
+            # The final tolerance was not enough to certify the gap.
+            self.set_tol *= 0.25
+        return None
+
+    def _drop_idle_rows(self, w: Array, upper: float) -> None:
+        """Remove the rows of large margin from the set."""
+        mask = self.working.margins(w) < 2.0 * upper * norm(w)
+        if self.descends:
+            mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
+        has_room = self.place.descends and mask.size < _HARDLY_FEWER * _MAX_GRAM_ROWS
+        if has_room and np.count_nonzero(mask) > _HARDLY_FEWER * mask.size:
+            return  # a copy of the Gram matrix without a few rows costs more than it saves
+        self.p = self.p[mask]
+        self.working.keep(mask)
