@@ -30,12 +30,15 @@ from prgd.core.checks import parse
 from prgd.norms.base import Norm
 from prgd.norms.entrywise import L1, L2, Linf, Lp
 from prgd.norms.matrix import GroupNorm, Nuclear, Spectral
-from prgd.norms.vectors import moderate, norm, project_ball, raised_norm, rescale
+from prgd.norms.vectors import moderate as moderate
+from prgd.norms.vectors import norm as norm
+from prgd.norms.vectors import project_ball as project_ball
+from prgd.norms.vectors import raised_norm as raised_norm
+from prgd.norms.vectors import rescale as rescale
 
 __all__ = [
     "L1",
     "L2",
-    "NORMS",
     "Frobenius",
     "GroupNorm",
     "Linf",
@@ -44,11 +47,6 @@ __all__ = [
     "Nuclear",
     "Spectral",
     "as_norm",
-    "moderate",
-    "norm",
-    "project_ball",
-    "raised_norm",
-    "rescale",
 ]
 
 Frobenius = L2
