@@ -4,7 +4,7 @@
 
 The steps, each timed: build both (the wheel is built from the sdist), compare it with the wheel of the
 checkout, ``twine check``, the three commands up to a first result, then extra by extra the script
-``smoke_<extra>.py`` from an empty folder, and last the Python snippets of the README. Extras are installed
+``smoke_<extra>.py`` from an empty folder, the Python snippets of the README, and last prgd_paper. Extras are installed
 one after the other into one environment, in an order in which none brings the packages that a later one alone
 should bring. Only the standard library is used here.
 """
@@ -24,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+MAX_BYTES = 627_000  # 0.6 of the wheel that had the experiments too
 EXTRAS = ("cones", "formula", "cluster", "report", "jax", "deep", "gpu")
 
 
@@ -88,7 +89,20 @@ def built(steps: Steps) -> Path:
     steps.run("twine", tools, "-m", "twine", "check", "--strict", wheel, sdist)
     for file in (wheel, sdist):
         print(f"{file.name}: {file.stat().st_size / 1e6:.2f} MB")
+    if strange := {name.split("/")[0] for name in members(wheel)} - {"prgd", "-".join(wheel.name.split("-")[:2]) + ".dist-info"}:
+        raise SystemExit(f"The wheel holds more than prgd: {sorted(strange)}.")
+    if wheel.stat().st_size > MAX_BYTES:
+        raise SystemExit(f"The wheel has {wheel.stat().st_size:,} bytes, more than {MAX_BYTES:,}.")
     return wheel
+
+
+def paper(steps: Steps, wheel: Path) -> None:
+    """Install prgd_paper beside the wheel, and use a command and an algorithm that it registers."""
+    python = steps.environment_in("paper")
+    pip = [python, "-m", "pip", "install", "--quiet", *constraints()]
+    steps.run("pip install ./paper", *pip, wheel, ROOT / "paper")
+    steps.run("prgd claims", python.with_name("prgd"), "claims", "lemma-d.2")
+    steps.run("prgd run mdm", python.with_name("prgd"), "run", "toy:0.3", "--algorithm", "mdm")
 
 
 def constraints() -> list[str]:
@@ -130,7 +144,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         steps = Steps(folder)
         try:
-            used(steps, built(steps), options.extras)
+            wheel = built(steps)
+            used(steps, wheel, options.extras)
+            paper(steps, wheel)
         finally:
             for step, seconds in steps.seconds.items():
                 print(f"{seconds:8.1f} s  {step}")

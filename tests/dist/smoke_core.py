@@ -18,11 +18,15 @@ assert prgd.MaxMarginClassifier().fit(X, y).score(X, y) == 1.0
 assert prgd.separability(X, y).is_separable
 
 
-def prgd_command(*arguments: str) -> str:
+def prgd_command(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "prgd", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
 
 
+for command in (["reproduce"], ["run", "toy:0.3", "--algorithm", "mdm"]):
+    assert "come with prgd_paper, which is not installed: pip install ./paper" in prgd_command(*command, code=2)
 assert prgd_command("--version").strip() == f"prgd {prgd.__version__}"
 for extra, package in (("deep", "torch"), ("jax", "jax"), ("cones", "clarabel")):
     if find_spec(package) is None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 import prgd
 
-installed.check("clarabel", "jinja2", "matplotlib", "pandas", "pyarrow")
+installed.check("matplotlib", "pandas", "pyarrow")
 X, y = prgd.datasets.digits(0, 1)
 pd.DataFrame(X, columns=[f"pixel {k}" for k in range(X.shape[1])]).assign(y=y).to_parquet("digits.parquet")
 command = [sys.executable, "-m", "prgd", "run", "digits.parquet", "--steps", "50", "--out", "results"]

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from command_line import interrupt_after
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs
@@ -438,20 +439,6 @@ def test_warm_start_of_prgd_goes_on_from_the_direction():
 # Ctrl-C
 
 
-def interrupt_after(monkeypatch, calls: int) -> None:
-    from prgd.maxmargin import hard
-
-    descend, left = hard.descend, [calls]
-
-    def interrupted(*args):
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return descend(*args)
-
-    monkeypatch.setattr(hard, "descend", interrupted)
-
-
 def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     X, y = gaussian(n=400)
     exact = prgd.max_margin(X, y).margin
@@ -671,3 +658,19 @@ def test_results_have_the_names_of_features():
     result = MaxMarginClassifier(C=1.0).fit(frame, y).results_[0]
     assert result.feature_names == ("width", "height")
     assert result.check(frame[["height", "width"]], y).is_valid
+
+
+@pytest.mark.parametrize("spread", [0.5, 4.0])
+@pytest.mark.filterwarnings("ignore::prgd.NotSeparableWarning")
+def test_rows_in_a_file_give_the_same_classifier(tmp_path, spread):
+    X, y = make_blobs(90, 3, centers=3, cluster_std=spread, random_state=1)
+    np.save(tmp_path / "X.npy", X)
+    rows = prgd.open_rows(tmp_path / "X.npy", y)
+    for classifier in (MaxMarginClassifier(), MaxMarginClassifier(multi_class="joint")):
+        plain, found = clone(classifier).fit(X, y), clone(classifier).fit(rows)
+        assert found.classes_.tolist() == [0, 1, 2]
+        assert (found.n_features_in_, found.status_) == (3, plain.status_)
+        np.testing.assert_allclose(found.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(found.margin_upper_bound_, plain.margin_upper_bound_, rtol=1e-6)
+    with pytest.raises(ValueError, match="Rows hold their weights and threads"):
+        MaxMarginClassifier(n_jobs=2).fit(rows)

@@ -3,73 +3,23 @@
 from __future__ import annotations
 
 import csv
-import importlib
-import os
-import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import time
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import BOX, Terminal, call, in_empty_folder, interrupt_at, pipe, posix, table, words_of  # noqa: F401 - a fixture too
 
 import prgd
-from prgd.cli.app import app
 from prgd.plots import gap_figure
 from prgd.running.history import History
 
-# SIGINT stays ignored in the children of a shell's background job: make it heard in any case
-START = (
-    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "runpy.run_module('prgd', run_name='__main__')"
-)
-BOX = re.compile(r"[\x1b\u2500-\u257f]")
 NGD = ["--algorithm", "ngd"]
 WARM = ["--warm-up", "gd:50"]
-
-try:
-    RUNNER = CliRunner(mix_stderr=False)  # what click before 8.2 needs to tell the two apart
-except TypeError:
-    RUNNER = CliRunner()
-
-posix = pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are a POSIX thing")
-
-
-@pytest.fixture(autouse=True)
-def in_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRGD_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-
-
-def call(*args: object, code: int = 0):
-    found = RUNNER.invoke(app, [str(arg) for arg in args], prog_name="prgd", catch_exceptions=False)
-    assert found.exit_code == code, found.output
-    return found
-
-
-def start(*args: object, **options: object) -> subprocess.Popen:
-    forced = ("GITHUB_ACTIONS", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "TERMINAL_WIDTH", "COLUMNS")
-    env = {name: value for name, value in os.environ.items() if name not in forced}
-    env |= {"TERM": "xterm"} | options.pop("env", {})
-    return subprocess.Popen([sys.executable, "-c", START, *map(str, args)], env=env, **options)
-
-
-def pipe(*args: object, code: int = 0, **env: str) -> tuple[str, str]:
-    with start(*args, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
-    return out, err
-
-
-def table(text: str) -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in text.splitlines())
+COMMANDS = ["run", "fit", "predict", "separability", "doctor"]
 
 
 def assert_same_run(a: Path, b: Path) -> None:
@@ -167,13 +117,6 @@ def test_every_algorithm_with_a_step_size_runs_by_name(name):
     assert rows["warm-up"] == "GD(eta=0.5), 50 steps"
 
 
-@pytest.mark.parametrize("name", ["normalized-perceptron", "away-step-frank-wolfe", "mdm"])
-def test_every_algorithm_without_a_step_size_runs_by_name(name):
-    given = ["run", "toy:0.3", "--algorithm", name, "--steps", 10]
-    assert table(call(*given).stdout)["algorithm"] == f"{prgd.algorithms.all_algorithms()[name].__name__}()"
-    assert "--eta does not apply" in call(*given, "--eta", 0.5, code=2).stderr
-
-
 @pytest.mark.parametrize(
     ("data", "name"),
     [
@@ -240,68 +183,6 @@ def test_phases_reach_prgd():
 # What it refuses
 
 
-def write_bad_files() -> None:
-    Path("bad.svm").write_text("+1 1:0.5\n-1 1:x\n")
-    Path("rows.csv").write_text("a,b,y\n1,2,0\n-1,2,1\n")
-    Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
-    Path("file").touch()
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ("toy:0.3 --algorithm prdg", "Unknown algorithm 'prdg'. Did you mean prgd?"),
-        ("toy:0.3 --warm-up 0", "Leave --warm-up out, or give e.g. --warm-up gd:1000."),
-        ("toy:0.3 --warm-up gd", "--warm-up expects NAME:STEPS, e.g. gd:1000, or 0; got 'gd'"),
-        ("toy:0.3 --loss logistic", "--intercept needs --loss exponential"),
-        ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
-        ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
-        ("toy:0.3 --algorithm ngd --radius constant", "--radius does not apply to ngd, which takes --eta"),
-        ("toy:0.3 --algorithm gd --every 5", "--every does not apply to gd"),
-        ("toy:0.3 --algorithm gd --phases every:5", "--phases does not apply to gd"),
-        ("toy:0.3 --every 5 --phases every:5", "give one of them"),
-        ("toy:0.3 --every 1", "at least 2; got 1"),
-        ("toy:0.3 --radius geometrik:2", "Unknown radius 'geometrik'. Did you mean geometric?"),
-        ("toy:0.3 --algorithm ngd --eta -1", "--eta must be a finite number above 0; got -1.0"),
-        ("toy:0.3 --algorithm ngd --gap 0", "--gap must be a finite number above 0; got 0.0"),
-        ("toy:0.3 --algorithm ngd --loss hinge", "Unknown loss 'hinge'. Known: exponential, logistic"),
-        ("toy:0.3 --algorithm ngd --scale min", "--scale must be 'max' or 'none'; got 'min'"),
-        ("toy:0.3 --algorithm ngd --max-memory 1M", "--max-memory is for --out-of-core"),
-        ("toy:0.3 --algorithm ngd --label y", "--label is for files"),
-        ("toy:0.3 --algorithm ngd --out-of-core", "--out-of-core is for files"),
-        ("toy:0.3 --warmup gd:9 --eta 1e308 --scale none --no-intercept", "Use a smaller --eta"),
-        ("toy --algorithm ngd", "Expected toy:MARGIN, e.g. toy:0.3; got 'toy'"),
-        ("digits:0,x --algorithm ngd", "got 'digits:0,x'"),
-        ("cancer:1 --algorithm ngd", "Expected cancer; got 'cancer:1'"),
-        ("digit:0,1 --algorithm ngd", "Unknown file or data set 'digit'. Did you mean digits?"),
-        ("none.csv --algorithm ngd", "Expected a data file at none.csv, found none"),
-        ("bad.svm --algorithm ngd", "bad.svm, line 2: expected a number after the colon, got '1:x'"),
-        ("bad.svm --algorithm ngd --out-of-core", "bad.svm, line 2:"),
-        (
-            "bad.svm --algorithm ngd --out-of-core --label y",
-            "can be chosen in Parquet files only",
-        ),
-        ("bad.svm --algorithm ngd --out-of-core --max-memory much", "such as 64M or 2G; got 'much'"),
-        ("rows.csv --algorithm ngd --label z", "Columns: a, b, y"),
-        ("rows.csv --algorithm ngd --out-of-core", "unknown kind of file"),
-        ("toy:0.3 --algorithm ngd --out file/folder", "Cannot write to the output folder 'file/folder'"),
-        ("toy:0.3 --algorithm ngd --resume none.npz", "found no file none.npz"),
-        ("toy:0.3 --algorithm ngd --resume torn.npz", "torn.npz: not a whole prgd result file"),
-        ("toy:0.3 --algorithm ngd --threads 0", "Invalid value for '--threads'"),
-        ("toy:0.3 --algorithm ngd --steps many", "Invalid value for '--steps'"),
-        ("toy:0.3 --algorithm ngd --stepz 5", "--stepz"),
-        ("", "Missing argument 'DATA'. Try 'prgd run --help'."),
-    ],
-)
-def test_errors_are_one_line(args, said):
-    write_bad_files()
-    found = call("run", *args.split(), code=2)
-    assert found.stdout == ""
-    assert found.stderr.startswith("Error: ")
-    assert said in found.stderr
-    assert found.stderr.count("\n") == 1
-
-
 def test_debug_shows_the_traceback():
     assert "Traceback" in call("run", "toy:2", *NGD, "--debug", code=2).stderr
 
@@ -328,22 +209,12 @@ def test_the_folder_is_checked_before_any_work(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(prgd.datasets, "load", load)
-    write_bad_files()
+    Path("rows.csv").write_text("a,y\n1,0\n-1,1\n")
+    Path("file").touch()
     assert "Cannot write" in call("run", "rows.csv", *NGD, "--out", "file/folder", code=2).stderr
 
 
 # Resume and interrupt
-
-
-def interrupt_at(monkeypatch, algorithm: type, t: int) -> None:
-    step = algorithm.step
-
-    def interrupted(self, problem, state):
-        if state.t == t:
-            raise KeyboardInterrupt
-        return step(self, problem, state)
-
-    monkeypatch.setattr(algorithm, "step", interrupted)
 
 
 def test_resume_is_bit_identical():
@@ -394,7 +265,7 @@ def test_interrupt_before_the_first_step(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(prgd.datasets, "load", load)
-    write_bad_files()
+    Path("rows.csv").write_text("a,y\n1,0\n-1,1\n")
     assert call("run", "rows.csv", *NGD, code=130).stderr == "Interrupted.\n"
 
 
@@ -425,12 +296,17 @@ def test_resume_refuses_what_does_not_fit(args, said):
 # The commands themselves
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_help_fits_the_screen(columns):
-    out, err = pipe("run", "--help", COLUMNS=str(columns))
-    assert err == ""
+@pytest.mark.parametrize(("command", "columns"), [("run", 120), *((c, 80) for c in COMMANDS)])
+def test_help_fits_the_screen(command, columns):
+    out = call(command, "--help", COLUMNS=str(columns)).stdout
     assert max(map(len, out.splitlines())) <= columns
-    words = " ".join(re.sub(r"[\u2500-\u257f]", " ", out).split())
+    assert f"Example: prgd {command} " in words_of(out)
+
+
+def test_help_shows_panels_and_defaults():
+    for default in ("64M", "intercept", "1e-06", "1000; of a soft margin 100000"):
+        assert f"[default: {default}]" in words_of(call("fit", "--help").stdout)
+    words = words_of(call("run", "--help").stdout)
     for panel in ("Arguments", "Data", "Algorithm", "When to stop", "Output"):
         assert f" {panel} " in words
     for default in ("prgd", "geometric:1.2", "5", "1", "64M", "exponential", "intercept", "max", "1000"):
@@ -448,66 +324,6 @@ def test_root_help_and_version():
     said = call("runn", code=2).stderr
     assert "No such command 'runn'" in said
     assert "?." not in said
-
-
-def test_reproduce_passes_its_options_on(monkeypatch):
-    given: list[dict[str, object]] = []
-    opened: list[str] = []
-    module = importlib.import_module("prgd_paper.reproduce")
-
-    def note(chosen, **options):
-        given.append({"only": [experiment.name for experiment in chosen], **options})
-        return Path("index.html")
-
-    every = [experiment.name for experiment in module.choose()]
-    monkeypatch.setattr(module, "reproduce", note)
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    call("reproduce")
-    assert given[0]["jobs"] >= 1
-    plain = {"only": every, "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
-    plain |= {"changes": {}, "keep_rows": False}
-    assert given[0] == plain | {"out": Path("report")}
-    call(
-        "reproduce",
-        "--only",
-        "figure-3",
-        "table-2",
-        "--seeds",
-        3,
-        "--jobs",
-        2,
-        "--out",
-        "elsewhere",
-        "--open",
-    )
-    assert given[1] == plain | {
-        "only": ["figure-3", "table-2"],
-        "seeds": 3,
-        "jobs": 2,
-        "out": Path("elsewhere"),
-    }
-    call("reproduce", "--quick", "--force", "--only", "figure-3,table-1", "--only", "table-2")
-    assert given[2]["only"] == ["figure-3", "table-1", "table-2"]
-    assert given[2]["quick"] is given[2]["force"] is True
-    call("reproduce", "--set", "figure-4.alpha=0.9", "--set", "table-2.eta=2", "--keep-rows")
-    assert given[3]["only"] == ["figure-4", "table-2"]
-    assert given[3]["changes"] == {"figure-4": {"alpha": "0.9"}, "table-2": {"eta": "2"}}
-    assert given[3]["keep_rows"] is True
-    assert opened == [Path("index.html").resolve().as_uri()]
-
-
-def test_reproduce_refuses_before_it_works():
-    found = call("reproduce", "--only", "figure-44", code=2)
-    assert found.stderr.startswith("Error: Unknown experiment 'figure-44'. Did you mean figure-4")
-    Path("file").write_text("")
-    found = call("reproduce", "--out", "file/report", code=2)
-    assert found.stderr.startswith("Error: Cannot write to the output folder")
-
-
-def test_reproduce_lists_its_experiments():
-    found = call("reproduce", "--list")
-    assert "table-2" in found.stdout
-    assert not Path("report").exists()
 
 
 def test_import_is_light():
@@ -537,42 +353,6 @@ def test_piped_output_has_no_escape_codes():
     assert out == ""
     assert err.startswith("Error: Cannot write to the output folder")
     assert not BOX.search(err)
-
-
-class Terminal:
-    """A pseudo-terminal of 100 columns with a process behind it."""
-
-    def __init__(self, *args: object) -> None:
-        import fcntl
-        import pty
-        import termios
-
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self.process = start(*args, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
-        os.close(slave)
-        self.seen = ""
-
-    def read(self, until: str | None, seconds: float = 60.0) -> None:
-        """Read until a pattern appears, or until the process closes its side."""
-        deadline = time.monotonic() + seconds
-        while until is None or not re.search(until, self.seen):
-            left = deadline - time.monotonic()
-            if not select.select([self.master], [], [], max(left, 0.0))[0]:
-                raise TimeoutError(self.seen)
-            try:
-                chunk = os.read(self.master, 65536)
-            except OSError:  # Linux reports the end of a pseudo-terminal so
-                break
-            if not chunk:
-                break
-            self.seen += chunk.decode(errors="replace")
-
-    def end(self) -> int:
-        self.read(None)
-        code = self.process.wait(timeout=30)
-        os.close(self.master)
-        return code
 
 
 @pytest.mark.slow
@@ -646,3 +426,42 @@ def test_figure_without_a_separator_shows_the_upper_bound(steps):
 def test_figure_needs_a_row():
     with pytest.raises(ValueError, match="at least one row"):
         gap_figure(History(), "empty")
+
+
+# What prgd_paper adds, and what is said where it is not installed
+
+
+def test_algorithms_of_prgd_paper_run_by_name():
+    for name in ("normalized-perceptron", "away-step-frank-wolfe", "mdm"):
+        rows = table(call("run", "toy:0.3", "--algorithm", name, "--steps", 10).stdout)
+        assert rows["algorithm"] == f"{prgd.algorithms.all_algorithms()[name].__name__}()"
+
+
+def test_commands_and_algorithms_of_prgd_paper_say_how_to_install_it(monkeypatch):
+    for module in (prgd.algorithms, prgd.core.errors):
+        monkeypatch.setattr(module, "entry_points", lambda group: ())
+    prgd.algorithms.all_algorithms.cache_clear()
+    try:
+        for name in ("reproduces", "claim"):
+            said = call(name, "--quick", code=2).stderr
+            assert said.startswith(f"Error: No such command '{name}'")
+            assert said.endswith("which is not installed: pip install ./paper in a checkout.\n")
+            assert "More commands come with prgd_paper" in said
+        said = call("run", "toy:0.3", "--algorithm", "mdm", code=2).stderr
+        assert said.startswith("Error: Unknown algorithm 'mdm'. ")
+        assert "More algorithms come with prgd_paper, which is not installed: pip install ./paper" in said
+        assert said.count("\n") == 1
+    finally:
+        prgd.algorithms.all_algorithms.cache_clear()
+
+
+def test_without_prgd_paper_its_commands_are_not_there():
+    code = (
+        "import importlib.metadata as m, sys; own = m.entry_points\n"
+        "m.entry_points = lambda **k: () if k['group'].startswith('prgd.') else own(**k)\n"
+        "from prgd.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "reproduce"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "More commands come with prgd_paper" in done.stderr
+    assert done.stderr.count("\n") == 1

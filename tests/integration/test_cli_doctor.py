@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from test_cli import call, in_empty_folder, pipe  # noqa: F401 - a fixture too
+from command_line import call, in_empty_folder, pipe  # noqa: F401 - a fixture too
 
 import prgd
 from prgd.cli import doctor
@@ -114,7 +114,7 @@ def test_versions_are_compared_number_by_number(installed, needed, is_sufficient
 
 
 def test_threads_that_are_no_number_are_a_problem_and_no_error():
-    out, _ = pipe("doctor", "--no-devices", PRGD_NUM_THREADS="many")
+    out = call("doctor", "--no-devices", PRGD_NUM_THREADS="many").stdout
     assert "missing or wrong: PRGD_NUM_THREADS must be a positive integer; got 'many'." in out
     assert "threads of prgd: unknown" in out
 

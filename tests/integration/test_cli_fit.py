@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import BOX, Terminal, call, in_empty_folder, pipe, posix, table  # noqa: F401 - a fixture too
+from command_line import BOX, Terminal, call, in_empty_folder, interrupt_after, pipe, posix, table  # noqa: F401 - a fixture too
 
 import prgd
 
@@ -40,15 +39,6 @@ def write_files() -> None:
 
 def model(file: str = "model.npz") -> prgd.Result:
     return prgd.Result.load(file)
-
-
-def change_model(file: str, format: str | None = None, **changes: np.ndarray) -> None:
-    with np.load("model.npz", allow_pickle=False) as opened:
-        arrays = dict(opened) | changes
-    if format is not None:
-        meta = json.loads(str(arrays["meta"])) | {"format": format}
-        arrays["meta"] = np.array(json.dumps(meta))
-    np.savez(file, **arrays)
 
 
 # Fit
@@ -137,20 +127,6 @@ def test_exit_code_3_where_the_data_are_not_separable_and_nothing_else_is_wanted
 def test_quiet_prints_nothing():
     assert call("fit", "toy:0.3", "--quiet", "--out", "model.npz").output == ""
     assert Path("model.npz").is_file()
-
-
-def interrupt_after(monkeypatch, calls: int) -> None:
-    from prgd.maxmargin import hard
-
-    descend, left = hard.descend, [calls]
-
-    def interrupted(*args):
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return descend(*args)
-
-    monkeypatch.setattr(hard, "descend", interrupted)
 
 
 def test_ctrl_c_keeps_the_best_interval(monkeypatch):
@@ -306,76 +282,6 @@ def test_separability_undecided(monkeypatch):
 # What they refuse
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ("fit toy:0.3 --tol 0", "--tol must be a finite number above 0"),
-        ("fit toy:0.3 --tol much", "Invalid value for '--tol'"),
-        ("fit toy:0.3 --max-passes 0", "Invalid value for '--max-passes'"),
-        ("fit toy:0.3 --out folder", "--out expects a file; folder is a folder"),
-        ("fit toy:0.3 --out rows.csv/model.npz", "Cannot write to the output folder 'rows.csv'"),
-        ("fit toy:0.3 --max-memory 1M", "--max-memory is for --out-of-core"),
-        ("fit", "Missing argument 'DATA'. Try 'prgd fit --help'."),
-        ("fit one.csv", "The labels must hold two classes; got 1"),
-        ("fit three.csv", "The labels must be classes; got 3 values, a different label in each row"),
-        ("fit none.csv", "Expected a data file at none.csv, found none"),
-        ("fit digit:0,1", "Did you mean digits?"),
-        ("separability one.csv", "The labels must hold two classes; got 1"),
-        (
-            "predict none.npz rows.npz",
-            "a file that prgd fit --out wrote; found none at none.npz",
-        ),
-        ("predict rows.csv rows.npz", "wrote; rows.csv is none. MODEL comes first: prgd predict MODEL DATA."),
-        (
-            "predict rows.npz rows.npz",
-            "rows.npz: expected a model of prgd, got an archive of other arrays. MODEL comes first",
-        ),
-        ("predict old.npz rows.npz", "old.npz: not a whole model file of prgd (format 'prgd-result-0'"),
-        ("predict mixed.npz rows.npz", "mixed.npz: not a whole model file of prgd (vectors of one space"),
-        ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
-        ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
-        ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
-        ("predict model.npz wide.npz", "wide.npz has 3 features, and the model was fitted on 2."),
-        ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
-        ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
-        ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
-        ("predict model.npz flat.npy", "The data must be a matrix of shape (rows, columns)"),
-        ("predict model.npz empty.npz", "expected the keys X and y"),
-        ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
-        ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
-        ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
-        ("predict model.npz digit:0,1", "Did you mean digits?"),
-        ("predict model.npz toy:0.3 --label y", "--label is for files"),
-        ("predict model.npz rows.npz --label y", "chooses a column of a CSV, TSV or Parquet file"),
-        ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
-    ],
-)
-def test_errors_are_one_line(args, said):
-    write_files()
-    Path("folder").mkdir()
-    Path("one.csv").write_text("a,y\n1,2\n2,2\n")
-    Path("three.csv").write_text("a,y\n1,2\n2,3\n4,4\n")
-    Path("wide.csv").write_text("a,b,c,y\n1,2,3,4\n")
-    Path("words.csv").write_text("a,b\n1,x\n2,y\n")
-    Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
-    Path("torn.parquet").write_bytes(b"PAR1")
-    np.savez("wide.npz", X=np.ones((2, 3)))
-    np.savez("narrow.npz", data=[1.0], indices=[0], indptr=[0, 1], shape=[1, 1])
-    np.savez("nan.npz", X=np.full((2, 2), np.nan))
-    np.savez("empty.npz", Z=np.ones((2, 2)))
-    np.save("flat.npy", np.ones(2))
-    if args.startswith("predict"):
-        call("fit", "rows.npz", "--out", "model.npz", "--quiet")
-        change_model("old.npz", format="prgd-result-0")
-        change_model("mixed.npz", w_lower=np.ones(3))
-        change_model("odd.npz", w=np.ones(3), w_lower=np.ones(3))
-    found = call(*args.split(), code=2)
-    assert found.stdout == ""
-    assert found.stderr.startswith("Error: ")
-    assert said in found.stderr
-    assert found.stderr.count("\n") == 1
-
-
 def test_the_output_is_checked_before_any_work(monkeypatch):
     def load(*_: object, **__: object) -> None:
         raise AssertionError
@@ -386,18 +292,6 @@ def test_the_output_is_checked_before_any_work(monkeypatch):
 
 
 # In processes of their own
-
-
-@pytest.mark.parametrize("command", ["fit", "predict", "separability"])
-def test_help_fits_the_screen(command):
-    out, err = pipe(command, "--help", COLUMNS="80")
-    assert err == ""
-    assert max(map(len, out.splitlines())) <= 80
-    words = " ".join(re.sub(r"[\u2500-\u257f]", " ", out).split())
-    assert f"Example: prgd {command} " in words
-    if command == "fit":
-        for default in ("64M", "intercept", "1e-06", "1000; of a soft margin 100000"):
-            assert f"[default: {default}]" in words
 
 
 @pytest.mark.slow

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
-from test_everyday import facts, write_iris
+from command_line import COLOURS as NAMES
+from command_line import call, facts, in_empty_folder, table, write_three  # noqa: F401 - a fixture too
+from test_everyday import write_iris
 
 import prgd
 from prgd.cli.methods import stalled_text
 from prgd.estimators.model import Model
 from prgd.norms import as_norm
-
-NAMES = ["blue", "green", "red"]
-
-
-def write_three(file: str = "three.csv", classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Write 45 rows of three classes that separate, or those of the first classes."""
-    rng = np.random.default_rng(0)
-    codes = np.arange(45) % 3
-    X = rng.normal(size=(45, 3)) + 6.0 * np.eye(3)[codes]
-    kept = codes < classes
-    X, y = X[kept], np.array(NAMES)[codes[kept]]
-    with Path(file).open("w", newline="") as opened:
-        writer = csv.writer(opened)
-        writer.writerow(["a", "b", "c", "class"])
-        writer.writerows([*x, k] for x, k in zip(X.tolist(), y, strict=True))
-    return X, y
 
 
 def write_svm(X: np.ndarray, y: np.ndarray) -> None:
@@ -225,14 +209,6 @@ def test_a_result_that_does_not_separate_yet_asks_for_more_steps():
     assert "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit." in said
 
 
-def test_a_race_refuses_an_entrant_before_any_other_runs(monkeypatch):
-    write_three()
-    monkeypatch.setattr("prgd_paper.race.race", lambda *args, **options: pytest.fail("the race began"))
-    monkeypatch.setattr("prgd.max_margin", lambda *args, **options: pytest.fail("the solver began"))
-    said = call("race", "steepest-descent", "mdm", "--data", "three.csv", "--steps", 9, code=2).stderr
-    assert said.startswith("Error: mdm: MDM is for two classes")
-
-
 @pytest.mark.parametrize(
     ("algorithm", "warm_up", "norm", "advice"),
     [
@@ -250,69 +226,4 @@ def test_advice_after_a_standstill(algorithm, warm_up, norm, advice):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.cover
-def test_race_in_another_norm():
-    write_three()
-    entrants = ["steepest-descent", "l1=steepest-descent --step-norm l1"]
-    out = call("race", *entrants, "--data", "three.csv", "--norm", "linf", "--steps", 60, "--out", "r").stdout
-    assert out.startswith(
-        "three, 45 x 3, with an intercept, exponential loss, 3 classes jointly, linf margin"
-    )
-    found = json.loads(Path("r/race.json").read_text())
-    best = prgd.max_margin(*prgd.datasets.load("three.csv"), norm="linf", multi_class="joint")
-    assert found["best_known_margin"] == pytest.approx(best.margin, rel=1e-6)
-    sign, coordinate = found["algorithms"]
-    assert sign["margin"] > coordinate["margin"]
-    assert Path("r/race.png").stat().st_size > 0
-
-
 # Bad input
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ("fit two.csv --norm spectral", "measures weight matrices of shape (classes, features)"),
-        ("fit three.csv --norm spectral", "in prgd fit with --multi-class joint, two only in"),
-        (
-            "fit two.csv --norm spectral --multi-class joint",
-            "two only in Python, by prgd.max_margin. Or use l2, l1, linf or a number p.",
-        ),
-        (
-            "run two.csv --norm nuclear",
-            "got weights of shape (3,). More than two classes have such weights in prgd run",
-        ),
-        ("run two.csv --step-norm rows", "The norm 'rows' measures weight matrices"),
-        ("race ngd --data two.csv --norm columns", "The norm 'columns' measures weight matrices"),
-        ("fit three.csv --norm 0.5", "p of a norm must be a number of at least 1; got 0.5."),
-        ("run three.csv --norm lp:0.5", "p of a norm must be a number of at least 1; got 0.5."),
-        ("race ngd --data three.csv --norm=-1", "p of a norm must be a number of at least 1; got -1.0."),
-        ("run three.csv --step-norm nan", "p of a norm must be a number of at least 1; got nan."),
-        ("fit three.csv --norm lq", "Unknown norm 'lq'"),
-        ("fit one.csv --multi-class joint", "two classes; got 1 ('blue')"),
-        ("run one.csv --norm linf", "two classes; got 1 ('blue')"),
-        ("run three.csv --algorithm mdm", "MDM is for two classes"),
-        ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
-        ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
-        ("run three.csv --algorithm progressive-newton", "ProgressiveNewton is for two classes"),
-        ("race mdm --data three.csv --steps 9", "Error: mdm: MDM is for two classes"),
-        ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),
-        ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),
-        ("fit three.csv --C 1 --norm l1", "--C is for --norm l2 and --multi-class ovr"),
-        ("fit three.csv --C 1 --multi-class joint", "got --C 1, --norm l2 and --multi-class joint."),
-        ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
-        ("fit three.csv --multi-class all", "--multi-class must be 'ovr' or 'joint'; got 'all'."),
-        ("fit three.csv --multi-class jont", "got 'jont'. Did you mean 'joint'?"),
-    ],
-)
-def test_mistakes_are_sentences(args, said):
-    write_three()
-    write_three("two.csv", classes=2)
-    write_three("one.csv", classes=1)
-    np.save("w.npy", np.eye(3))
-    found = call(*args.split(), code=2).stderr
-    assert said in found
-    assert found.count("\n") == 1
-    assert ".." not in found.replace("...", "")
-    assert not re.search(r"\w=(True|False|'|\")", found)

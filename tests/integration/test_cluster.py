@@ -14,7 +14,7 @@ import grid
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
+from command_line import call, in_empty_folder, table  # noqa: F401 - a fixture too
 
 import prgd
 from prgd.losses import LOGISTIC

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import START, call, in_empty_folder, pipe, table  # noqa: F401 - a fixture too
+from command_line import START, call, facts, in_empty_folder, pipe, table  # noqa: F401 - a fixture too
 
 import prgd
 from prgd.cli.outcome import EXIT_CODES
@@ -42,11 +41,6 @@ def write_overlap() -> None:
         writer = csv.writer(file)
         writer.writerow(["a", "b", "c", "y"])
         writer.writerows([*x, k] for x, k in zip(X.tolist(), y, strict=True))
-
-
-def facts(*args: object, code: int = 0) -> dict:
-    """Return what ``--json -`` writes, which is all of standard output."""
-    return json.loads(call(*args, "--json", "-", code=code).stdout)
 
 
 # One meaning of the default
@@ -178,14 +172,6 @@ def test_algorithms_that_are_slow_do_not_stall():
         assert (rows["steps"], rows["status"]) == ("1,000", str(prgd.Status.MAX_STEPS))
 
 
-def test_a_race_says_why_an_algorithm_stalled():
-    lines = call("race", "ngd", "prgd", "--data", "digits:0,1").stdout.splitlines()
-    assert lines[3].split()[:2] == ["prgd", "stalled"]
-    assert lines[4].startswith("prgd: The gap has not changed since step 1,383, and more steps do not help")
-    given = ["--data", "digits:0,1", "--patience", 0, "--steps", 2000]
-    assert call("race", "prgd", *given).stdout.splitlines()[2].split()[6] == "2,000"
-
-
 # Ctrl-C
 
 
@@ -198,20 +184,6 @@ def test_separability_says_that_it_was_interrupted(monkeypatch):
     found = call("separability", "toy:0.3", code=130)
     assert found.stdout.startswith("undecided")
     assert found.stderr == "Interrupted.\n"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("t", [0, 2, 9])
-def test_an_interrupted_race_shows_the_algorithms_that_ended(monkeypatch, t):
-    step = prgd.NGD.step
-    stop = lambda self, problem, s: interrupt() if s.t == t else step(self, problem, s)  # noqa: E731
-    monkeypatch.setattr(prgd.NGD, "step", stop)
-    given = ["race", "gd", "ngd", "gated-prgd", "--data", "toy:0.3", "--steps", 20]
-    found = call(*given, "--out", "out", code=130)
-    assert found.stderr == "Interrupted; 1 of 3 algorithms ended.\n"
-    assert re.search(r"^gd +max steps .* 20 ", found.stdout, re.MULTILINE)
-    names = [a["name"] for a in json.loads(Path("out/race.json").read_text())["algorithms"]]
-    assert names == ["gd", "ngd"][: 1 if t < 4 else 2]
 
 
 @pytest.mark.parametrize("module", ["typer", "prgd_paper.cli.race"])
@@ -377,12 +349,7 @@ def test_json_of_predictions():
     assert facts("fit", "rows.csv")["feature_names"] == ["u", "v"]
 
 
-def test_json_of_claims_and_verdicts():
-    call("claims", "lemma-d.2", "--json", "claims.json")
-    found = call("claims", "lemma-d.2", "--json", "-")
-    (claim,), (same,) = json.loads(found.stdout), json.loads(Path("claims.json").read_text())
-    assert claim["verdict"] == same["verdict"] == "holds"
-    assert found.stderr.startswith("holds")
+def test_json_of_a_verdict():
     found = facts("separability", "toy:0.3")
     said = " ".join(call("separability", "toy:0.3").stdout.split())
     assert (
@@ -423,18 +390,9 @@ def test_json_of_an_error(command):
     assert not Path("x.json").exists()
 
 
-@pytest.mark.slow
 def test_standard_input_to_standard_output():
     write_iris()
-    env = {**os.environ, "TERM": "dumb"}
-    done = subprocess.run(
-        [sys.executable, "-c", START, "fit", "-", "--json", "-"],
-        input=Path("iris.csv").read_bytes(),
-        capture_output=True,
-        env=env,
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    found = json.loads(call("fit", "-", "--json", "-", input=Path("iris.csv").read_bytes()).stdout)
     assert found["classes"] == ["setosa", "versicolor", "virginica"]
     assert found["results"][0]["feature_names"][0] == "sepal length"
 
@@ -464,14 +422,12 @@ def test_exit_codes():
 # Shell completion
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
         ("prgd fi", {"fit"}),
         ("prgd run syn", {"synthetic-one:", "synthetic-two:"}),
         ("prgd run toy:0.3 --algorithm dual", {"dual-acceleration"}),
-        ("prgd claims lemma-d", {"lemma-d.1", "lemma-d.2", "lemma-d.3"}),
         ("prgd predict mod", {"model.npz"}),
         ("prgd fit fol", {"folder/"}),
         ("prgd fit folder/", {"folder/rows.csv"}),
@@ -481,69 +437,11 @@ def test_a_shell_completes(words, offered):
     Path("model.npz").touch()
     Path("folder").mkdir()
     Path("folder/rows.csv").touch()
-    env = {**os.environ, "_PRGD_COMPLETE": "complete_bash", "COMP_WORDS": words}
-    env["COMP_CWORD"] = str(len(words.split()) - 1)
-    start = "import sys; sys.argv = ['prgd']; from prgd.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, env=env)
-    assert set(done.stdout.split()) == offered
+    typed = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert set(call(_PRGD_COMPLETE="complete_bash", **typed).stdout.split()) == offered
 
 
 # Messages
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ("run toy:0.3 --loss logistic", "--intercept needs --loss exponential"),
-        ("run toy:0.3 --loss logistic", "Use --no-intercept, or add a constant column to the data."),
-        ("run big.csv", "or use --scale none and choose --eta yourself."),
-        ("fit toy:0.3 --tol -1", "--tol must be a finite number above 0; got -1.0."),
-        ("fit toy:0.3 --C 0", "--C must be a positive number; got 0.0. Leave it out for the hard margin."),
-        ("fit toy:0.3 --fallback hope", "--fallback must be 'soft' or 'raise'; got 'hope'."),
-        ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
-        ("fi toy:0.3", "No such command 'fi'"),
-        (
-            "fit four.csv --start w.npy",
-            "--start is for two classes, or --multi-class joint; four has 3. Leave --start out.",
-        ),
-        ("separability four.csv", "two classes, or use --family multinomial; prgd fit takes several"),
-        ("fit three.csv", "got 3 values, a different label in each row (a, b, c, ...). Name the column"),
-        ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
-        ("run three.csv", "a different label in each row (a, b, c, ...)"),
-        ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
-        ("fit words.csv", "with --label"),
-        ("fit none.csv", "Name the label column, or give its position, with --label."),
-    ],
-)
-def test_messages_name_options(args, said):
-    Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
-    Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
-    Path("four.csv").write_text("a,y\n1,a\n2,b\n3,c\n4,c\n")
-    Path("three.svm").write_text("1 1:1\n2 1:2\n3 1:3\n")
-    np.save("w.npy", np.ones(1))
-    Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
-    Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
-    Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")
-    found = call(*args.split(), code=2).stderr
-    assert said in found
-    assert "?." not in found
-    assert not re.search(r"\w=(True|False|'|\")", found)
-
-
-def test_claims_that_were_not_run_say_how():
-    last = call("claims", "table-2-gd", "lemma-d.2").stdout.splitlines()[-2:]
-    assert "1 holds, 0 hold with a caveat, 0 do not hold" in last[0]
-    assert last[1] == "prgd reproduce --only table-2 computes the rows of those not yet run."
-    assert "computes" not in call("claims", "lemma-d.2").stdout.splitlines()[-1]
-
-
-@pytest.mark.slow
-def test_changed_settings_say_why_nothing_is_decided():
-    given = ["--quick", "--only", "figure-1", "--set", "figure-1.gamma_star=0.5", "--jobs", 1]
-    said = " ".join(call("reproduce", *given, "--out", "report").stdout.split())
-    words = "Not decided: These rows have other settings, and decide nothing: "
-    assert said.count(words) == 1
-    assert "gamma_star" in said.split(words)[1]
 
 
 def test_results_are_printed_in_one_line():

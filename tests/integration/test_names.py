@@ -13,7 +13,7 @@ import grid
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import call, in_empty_folder, start, table  # noqa: F401 - a fixture too
+from command_line import call, in_empty_folder, start, table  # noqa: F401 - a fixture too
 
 import prgd
 from prgd.datasets import load
@@ -593,16 +593,11 @@ def test_a_model_of_another_kind_is_named():
 # Standard input
 
 
-def piped(content: bytes, *args: object, code: int = 0) -> tuple[str, str]:
-    """Return the output of a process that reads ``content`` from its standard input."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with start(*args, **pipes) as process:
-        out, err = process.communicate(content, timeout=60)
-    assert process.returncode == code, err
-    return out.decode(), err.decode()
+def piped(content: bytes, *args: object) -> tuple[str, str]:
+    found = call(*args, input=content)
+    return found.stdout, found.stderr
 
 
-@pytest.mark.slow
 def test_standard_input():
     data = frame()
     plain = data.to_csv(index=False).encode()
@@ -617,32 +612,20 @@ def test_standard_input():
     assert err == ""
 
 
-@pytest.mark.slow
-@pytest.mark.cover
 def test_standard_input_of_other_formats():
-    from typer.testing import CliRunner
-
-    from prgd.cli.app import app
-
     data = write("rows.parquet")
     np.savez("rows.npz", X=data[list(NAMES)], y=data.y)
     text = "\n".join(f"{row.y} 1:{row.NV} 2:{row.age} 3:{row.dose}" for row in data.itertuples())
     for content in (Path("rows.parquet").read_bytes(), Path("rows.npz").read_bytes(), text.encode()):
-        found = CliRunner().invoke(app, ["separability", "-"], input=content)
-        assert found.exit_code == 0
-        assert found.output.startswith("separable")
+        assert call("separability", "-", input=content).stdout.startswith("separable")
     for pack in (gzip.compress, bz2.compress, lzma.compress):
-        found = CliRunner().invoke(app, ["separability", "-"], input=pack(text.encode()))
-        assert found.exit_code == 0, found.output
+        call("separability", "-", input=pack(text.encode()))
     broken = gzip.compress(text.encode())[:-20]
-    found = CliRunner().invoke(app, ["separability", "-"], input=broken)
-    assert found.exit_code == 2
-    assert "Expected a whole .gz file on standard input" in found.output
+    said = call("separability", "-", input=broken, code=2).stderr
+    assert "Expected a whole .gz file on standard input" in said
     for content, args, said in [
         (b"", [], "Expected data on standard input, got nothing"),
         (b"a,b,y\n1,,0\n", [], "Error: standard input, line 2, column 'b'"),
         (b"a,b,y\n1,2,0\n", ["--out-of-core"], "standard input can be read once"),
     ]:
-        found = CliRunner().invoke(app, ["fit", "-", *args], input=content)
-        assert found.exit_code == 2
-        assert said in found.output
+        assert said in call("fit", "-", *args, input=content, code=2).stderr

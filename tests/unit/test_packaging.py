@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from prgd.cli.doctor import EXTRAS
 ROOT = Path(__file__).parents[2]
 META = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = META["project"]
+PAPER = tomllib.loads((ROOT / "paper/pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOWS = {path.stem: path for path in (ROOT / ".github/workflows").glob("*.yml")}
 DEVELOPERS = {"all", "bench", "dev", "docs", "test"}
 # Versions of PyTorch before this one were not tried with the oldest versions of the others.
@@ -118,6 +120,7 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
     pinned = dict(line.lower().split("==") for line in lines)
     extras = PROJECT["optional-dependencies"]
     needed = [*PROJECT["dependencies"], *(line for name in (*EXTRAS, "test") for line in extras[name])]
+    needed += [*PAPER["dependencies"][1:], *PAPER["optional-dependencies"]["deep"]]
     oldest = dict(requirement(line) for line in needed if not line.startswith("prgd["))
     assert set(oldest) == set(pinned) - INDIRECT
     differing = {name for name in oldest if release(oldest[name]) != release(pinned[name])}
@@ -126,8 +129,18 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
 
 def test_requirements_that_are_named_twice_agree():
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    groups += [PAPER["dependencies"][1:], *PAPER["optional-dependencies"].values()]
     pairs = {requirement(line) for group in groups for line in group if not line.startswith("prgd[")}
     assert len(pairs) == len({name for name, _ in pairs})
+
+
+def test_the_paper_is_a_project_of_its_own_whose_entry_points_load():
+    assert META["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/prgd"]
+    assert PAPER["dependencies"][0] == "prgd"
+    assert PAPER["requires-python"] == PROJECT["requires-python"]
+    for group, points in PAPER["entry-points"].items():
+        assert {point.name: point.value for point in entry_points(group=group)} == points
+        assert all(point.load() for point in entry_points(group=group))
 
 
 def test_the_sdist_has_every_file_and_folder_that_a_test_reads():

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from prgd.algorithms.base import Algorithm as Algorithm
 from prgd.algorithms.base import State as State
 from prgd.core.checks import unknown
+from prgd.core.errors import paper_hint as _paper_hint
 
 if TYPE_CHECKING:  # At run time `discover` finds these names; a type checker needs them in writing.
     from prgd.algorithms.accelerated_prgd import AcceleratedPRGD as AcceleratedPRGD
@@ -61,13 +62,6 @@ def all_algorithms() -> dict[str, Any]:
     return {name: found for algorithms in (_OWN, *others) for name, found in algorithms.items()}
 
 
-def paper_hint(what: str) -> str:
-    """Return the sentence on what prgd_paper adds and how it is installed; nothing where it is installed."""
-    if any(point.value.startswith("prgd_paper") for point in entry_points(group=f"prgd.{what}")):
-        return ""
-    return f" More {what} come with prgd_paper, which is not installed: pip install ./paper in a checkout."
-
-
 def find_algorithm(name: str) -> Any:
     """Return the algorithm of that name, e.g. ``"dual-acceleration"``, in any case.
 
@@ -78,7 +72,7 @@ def find_algorithm(name: str) -> Any:
     """
     key = name.lower().replace("_", "-")
     if key not in all_algorithms():
-        raise ValueError(f"{unknown('algorithm', name, all_algorithms())}{paper_hint('algorithms')}")
+        raise ValueError(f"{unknown('algorithm', name, all_algorithms())}{_paper_hint('algorithms')}")
     return all_algorithms()[key]
 
 

@@ -14,8 +14,8 @@ import typer
 from typer.core import TyperGroup
 
 import prgd
-from prgd.algorithms import paper_hint
 from prgd.cli.common import say
+from prgd.core.errors import paper_hint
 
 
 class OneLineErrors(TyperGroup):

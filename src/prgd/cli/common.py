@@ -116,82 +116,90 @@ data_option, stop_option, output_option = (partial(options.option, panel=p) for 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """Options of every command that reads a file."""
+    """Options of every command that reads a file.
+
+    Parameters
+    ----------
+    label : str or None
+        Label column of a CSV, TSV or Parquet file, by name or by position from 0 (-1: the last).
+    labels : str or None
+        Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.
+    features : str or None
+        Columns to use, by name or by position from 0, separated by commas.
+    drop : str or None
+        Columns to leave out, given as for --features.
+    format : str or None
+        csv, tsv, libsvm, npz, npy or parquet.
+    separator : str or None
+        What separates the cells of a text table: a character, or tab.
+    decimal : str
+        Decimal mark of a text table: . or ',' as in 0,5.
+    missing : str
+        Empty cells, NA, NaN and ?: refuse them, drop their rows, or take the mean of their column.
+    """
 
     label: str | None = data_option(
-        None,
-        "Label column of a CSV, TSV or Parquet file, by name or by position from 0 (-1: the last).",
-        metavar="COLUMN",
-        shown_default="y, label, target or class; without a header the last",
+        None, metavar="COLUMN", shown_default="y, label, target or class; without a header the last"
     )
-    labels: str | None = data_option(
-        None,
-        "Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.",
-        metavar="FILE",
-    )
-    features: str | None = data_option(
-        None,
-        "Columns to use, by name or by position from 0, separated by commas.",
-        metavar="COLUMN,...",
-        shown_default="all but the label",
-    )
-    drop: str | None = data_option(
-        None, "Columns to leave out, given as for --features.", metavar="COLUMN,..."
-    )
+    labels: str | None = data_option(None, metavar="FILE")
+    features: str | None = data_option(None, metavar="COLUMN,...", shown_default="all but the label")
+    drop: str | None = data_option(None, metavar="COLUMN,...")
     format: str | None = data_option(
-        None,
-        "csv, tsv, libsvm, npz, npy or parquet.",
-        metavar="NAME",
-        shown_default="by the ending of the name; standard input by its content",
+        None, metavar="NAME", shown_default="by the ending of the name; standard input by its content"
     )
     separator: str | None = data_option(
         None,
-        "What separates the cells of a text table: a character, or tab.",
         metavar="CHARACTER",
         shown_default="tab, semicolon, comma, | or spaces, whichever the first line has",
     )
-    decimal: str = data_option(".", "Decimal mark of a text table: . or ',' as in 0,5.", metavar="CHARACTER")
-    missing: str = data_option(
-        "refuse",
-        "Empty cells, NA, NaN and ?: refuse them, drop their rows, or take the mean of their column.",
-        metavar="refuse|drop|mean",
-    )
+    decimal: str = data_option(".", metavar="CHARACTER")
+    missing: str = data_option("refuse", metavar="refuse|drop|mean")
 
 
 @dataclass(frozen=True)
 class RowsOptions(FileOptions):
-    """Options of every command that makes passes over the rows of DATA."""
+    """Options of every command that makes passes over the rows of DATA.
 
-    out_of_core: bool = data_option(False, "Read the file (.npy, LIBSVM or Parquet) in parts at every step.")
-    max_memory: str | None = data_option(
-        None,
-        "Memory of the parts that are held at a time, with --out-of-core.",
-        metavar="SIZE",
-        shown_default=f"{DEFAULT_MEMORY >> 20}M",
-    )
-    jobs: int | None = data_option(
-        None, "Number of threads.", flags=("--jobs", "--threads"), minimum=1, shown_default="all cores"
-    )
+    Parameters
+    ----------
+    out_of_core : bool
+        Read the file (.npy, LIBSVM or Parquet) in parts at every step.
+    max_memory : str or None
+        Memory of the parts that are held at a time, with --out-of-core.
+    jobs : int or None
+        Number of threads.
+    """
+
+    out_of_core: bool = data_option(False)
+    max_memory: str | None = data_option(None, metavar="SIZE", shown_default=f"{DEFAULT_MEMORY >> 20}M")
+    jobs: int | None = data_option(None, flags=("--jobs", "--threads"), minimum=1, shown_default="all cores")
 
 
 @dataclass(frozen=True)
 class SeparatorOptions(RowsOptions):
-    """Options of every command that asks for a hyperplane between the classes."""
+    """Options of every command that asks for a hyperplane between the classes.
 
-    intercept: bool = options.option(True, "Fit an unpenalised intercept, or pass through the origin.")
+    Parameters
+    ----------
+    intercept : bool
+        Fit an unpenalised intercept, or pass through the origin.
+    """
+
+    intercept: bool = options.option(True)
 
 
 @dataclass(frozen=True)
 class MarginOptions(SeparatorOptions):
-    """Options of every command that asks for the largest margin."""
+    """Options of every command that asks for the largest margin.
 
-    margin_norm: str = options.option(
-        "l2",
-        "Norm of the margin: l2, l1, linf or a number p (3 or l3); of more than two classes jointly also "
-        "spectral, nuclear, rows or columns.",
-        flags=("--norm",),
-        metavar="NORM",
-    )
+    Parameters
+    ----------
+    margin_norm : str
+        Norm of the margin: l2, l1, linf or a number p (3 or l3); of more than two classes jointly also
+        spectral, nuclear, rows or columns.
+    """
+
+    margin_norm: str = options.option("l2", flags=("--norm",), metavar="NORM")
 
 
 def say(line: str) -> None:

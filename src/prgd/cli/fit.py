@@ -33,57 +33,48 @@ from prgd.running.result import Result
 
 @dataclass(frozen=True)
 class FitOptions(common.MarginOptions):
-    """Options of ``prgd fit``."""
+    """Options of ``prgd fit``.
 
-    cluster: str | None = data_option(
-        None,
-        "Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address "
-        "(tcp://HOST:PORT), or over workers started on this machine (local).",
-        metavar="ADDRESS",
-        shown_default="no cluster",
-    )
-    multi_class: str = option(
-        "ovr",
-        "More than two classes: ovr separates each from the rest, joint all of them at once, by a weight "
-        "matrix whose margin is the smallest one of a row against another class. Two classes have one "
-        "hyperplane either way.",
-        metavar="ovr|joint",
-    )
-    C: float = option(
-        math.inf,
-        "Fit a soft margin: smaller values allow more violations of the margin.",
-        flags=("--C",),
-        shown_default="infinity, the hard margin",
-    )
-    fallback: str = option(
-        "soft",
-        "If no hyperplane separates the classes: soft fits a soft margin instead, raise only proves it.",
-        metavar="soft|raise",
-    )
-    start: Path | None = option(  # noqa: RUF009 - `option` returns a field
-        None,
-        "Start from this w: a .npy file, or the model of an earlier fit.",
-        metavar="FILE",
-        shown_default="a few passes",
-    )
-    tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
-    max_passes: int | None = stop_option(
-        None,
-        "Limit on passes over the data, asked between rounds: the last round may exceed it by a few.",
-        minimum=1,
-        shown_default="1000; of a soft margin 100000",
-    )
-    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
-        None,
-        "File for the model, an .npz that prgd predict and numpy.load read.",
-        metavar="FILE",
-        shown_default="nothing is written",
-    )
-    resume: bool = output_option(
-        False, "Keep the file of --out if it holds the whole fit of these data and options; else fit."
-    )
-    force: bool = output_option(False, "Replace the file of --out.")
-    quiet: bool = output_option(False, "Print errors and warnings only.")
+    Parameters
+    ----------
+    cluster : str or None
+        Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address
+        (tcp://HOST:PORT), or over workers started on this machine (local).
+    multi_class : str
+        More than two classes: ovr separates each from the rest, joint all of them at once, by a weight matrix
+        whose margin is the smallest one of a row against another class. Two classes have one hyperplane
+        either way.
+    C : float
+        Fit a soft margin: smaller values allow more violations of the margin.
+    fallback : str
+        If no hyperplane separates the classes: soft fits a soft margin instead, raise only proves it.
+    start : Path or None
+        Start from this w: a .npy file, or the model of an earlier fit.
+    tol : float
+        Relative gap to certify.
+    max_passes : int or None
+        Limit on passes over the data, asked between rounds: the last round may exceed it by a few.
+    out : Path or None
+        File for the model, an .npz that prgd predict and numpy.load read.
+    resume : bool
+        Keep the file of --out if it holds the whole fit of these data and options; else fit.
+    force : bool
+        Replace the file of --out.
+    quiet : bool
+        Print errors and warnings only.
+    """
+
+    cluster: str | None = data_option(None, metavar="ADDRESS", shown_default="no cluster")
+    multi_class: str = option("ovr", metavar="ovr|joint")
+    C: float = option(math.inf, flags=("--C",), shown_default="infinity, the hard margin")
+    fallback: str = option("soft", metavar="soft|raise")
+    start: Path | None = option(None, metavar="FILE", shown_default="a few passes")  # noqa: RUF009 - `option` returns a field
+    tol: float = stop_option(1e-06, metavar="TOL")
+    max_passes: int | None = stop_option(None, minimum=1, shown_default="1000; of a soft margin 100000")
+    out: Path | None = output_option(None, metavar="FILE", shown_default="nothing is written")  # noqa: RUF009 - `option` returns a field
+    resume: bool = output_option(False)
+    force: bool = output_option(False)
+    quiet: bool = output_option(False)
     json: str | None = outcome.json_option()
 
 

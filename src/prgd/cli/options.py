@@ -65,9 +65,9 @@ class Option:
     complete: Callable[[str], list[str]] | None = None
 
 
-def option(default: Any, help: str, /, **metadata: Any) -> Any:
-    """Return a dataclass field with its default, and its help and further metadata (see `Option`)."""
-    return field(default=default, metadata={"help": help, **metadata})
+def option(default: Any, help: str = "", /, **metadata: Any) -> Any:
+    """Return a dataclass field with its default, its help unless a docstring has it, and further metadata."""
+    return field(default=default, metadata={"help": help, **metadata} if help else metadata)
 
 
 def options_of(form: type[Any]) -> list[Option]:
@@ -135,6 +135,9 @@ def _kind(hint: Any) -> tuple[type, tuple[str, ...]]:
 
 
 def _described(form: type[Any], name: str) -> str:
-    """Return the entry of a field in the Parameters section of a docstring."""
-    match = re.search(rf"^{name} : (.*(?:\n +.*)*)", inspect.getdoc(form) or "", re.MULTILINE)
-    return " ".join(match[1].split()).replace("``", "") if match else f"Field {name} of {form.__name__}."
+    """Return the entry of a field in the docstring of a class or of its bases, without a line of its type."""
+    for kind in form.__mro__:
+        if match := re.search(rf"^{name} : (.*(?:\n +.*)*)", inspect.getdoc(kind) or "", re.MULTILINE):
+            text = re.sub(r"^[\w ]+\n", "", match[1])
+            return " ".join(text.split()).replace("``", "")
+    return f"Field {name} of {form.__name__}."

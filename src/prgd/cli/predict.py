@@ -28,14 +28,18 @@ from prgd.rows.readers.columns import match_names
 
 @dataclass(frozen=True)
 class PredictOptions(common.FileOptions):
-    """Options of ``prgd predict``."""
+    """Options of ``prgd predict``.
 
-    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
-        None, "CSV file for the predictions.", metavar="FILE", shown_default="standard output"
-    )
-    scores: bool = output_option(
-        False, "Add the score, positive for the second class; of several classes, the score of each."
-    )
+    Parameters
+    ----------
+    out : Path or None
+        CSV file for the predictions.
+    scores : bool
+        Add the score, positive for the second class; of several classes, the score of each.
+    """
+
+    out: Path | None = output_option(None, metavar="FILE", shown_default="standard output")  # noqa: RUF009 - `option` returns a field
+    scores: bool = output_option(False)
     json: str | None = outcome.json_option()
 
 

@@ -43,10 +43,39 @@ FILES = (RESULT, "history.csv", WARMUP, "warmup.csv", "gap.png")  # what --out h
 
 @dataclass(frozen=True)
 class RunOptions(common.MarginOptions):
-    """Options of ``prgd run`` beside those of the algorithms."""
+    """Options of ``prgd run`` beside those of the algorithms.
 
-    loss: str = data_option("exponential", "exponential or logistic.")
-    scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
+    Parameters
+    ----------
+    loss : str
+        exponential or logistic.
+    scale : str
+        max: step sizes suit rows of any norm; none: eta is taken literally.
+    warm_up : str or None
+        Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.
+    every : int or None
+        Steps of prgd from one rescaling to the next.
+    steps : int
+        Step limit; a warm-up does not count, resumed parts do.
+    gap : float or None
+        Stop when the certified relative gap is at most TOL.
+    resume : Path or None
+        Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for bit as
+        if it had not stopped.
+    out : Path or None
+        Folder for history.csv, warmup.csv, result.npz and gap.png.
+    force : bool
+        Replace the files of an earlier run in --out.
+    save_every : float
+        Seconds between the results so far that are written to --out, for --resume.
+    record : int
+        Keep every N-th step in the history.
+    quiet : bool
+        Print errors and warnings only.
+    """
+
+    loss: str = data_option("exponential")
+    scale: str = data_option("max")
     algorithm: str = option(
         "prgd",
         f"{', '.join(prgd.algorithms.all_algorithms())}, or FILE.py:NAME, a class or a value of yours.",
@@ -55,34 +84,20 @@ class RunOptions(common.MarginOptions):
     )
     warm_up: str | None = option(
         None,
-        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.",
         flags=("--warm-up", "--warmup"),
         metavar="NAME:N",
         shown_default=f"{WARM_UP} for prgd (Appendix E.1), {STEEPEST_WARM_UP} in other norms; else 0",
     )
-    every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
-    steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
-    gap: float | None = stop_option(
-        None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
-    )
+    every: int | None = option(None, shown_default="5")
+    steps: int = stop_option(1000, minimum=0)
+    gap: float | None = stop_option(None, metavar="TOL", shown_default="none")
     patience: int | None = patience_option()
-    resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
-        None,
-        "Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for "
-        "bit as if it had not stopped.",
-        metavar="PATH",
-    )
-    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
-        None,
-        "Folder for history.csv, warmup.csv, result.npz and gap.png.",
-        shown_default="that of --resume; else nothing is written",
-    )
-    force: bool = output_option(False, "Replace the files of an earlier run in --out.")
-    save_every: float = output_option(
-        30.0, "Seconds between the results so far that are written to --out, for --resume.", metavar="SECONDS"
-    )
-    record: int = output_option(1, "Keep every N-th step in the history.", minimum=1)
-    quiet: bool = output_option(False, "Print errors and warnings only.")
+    resume: Path | None = stop_option(None, metavar="PATH")  # noqa: RUF009 - `option` returns a field
+    out: Path | None = output_option(None, shown_default="that of --resume; else nothing is written")  # noqa: RUF009 - `option` returns a field
+    force: bool = output_option(False)
+    save_every: float = output_option(30.0, metavar="SECONDS")
+    record: int = output_option(1, minimum=1)
+    quiet: bool = output_option(False)
     json: str | None = outcome.json_option()
 
 

@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SeparabilityOptions(common.SeparatorOptions):
-    """Options of ``prgd separability``."""
+    """Options of ``prgd separability``.
 
-    formula: str | None = data_option(
-        None,
-        "A regression over the columns of DATA, as in R: 'y ~ age + C(stage)'; counts: "
-        "'cbind(successes, failures) ~ age'.",
-        metavar="FORMULA",
-        shown_default="all columns, as numbers",
-    )
-    family: str = data_option(
-        "binomial", "The model: binomial, multinomial, ordinal or poisson.", metavar="NAME"
-    )
-    weights: str | None = data_option(
-        None,
-        "Column of weights or counts of the rows, with --formula.",
-        metavar="COLUMN",
-        shown_default="all 1",
-    )
+    Parameters
+    ----------
+    formula : str or None
+        A regression over the columns of DATA, as in R: 'y ~ age + C(stage)'; counts: 'cbind(successes,
+        failures) ~ age'.
+    family : str
+        The model: binomial, multinomial, ordinal or poisson.
+    weights : str or None
+        Column of weights or counts of the rows, with --formula.
+    quiet : bool
+        Print errors and warnings only.
+    """
+
+    formula: str | None = data_option(None, metavar="FORMULA", shown_default="all columns, as numbers")
+    family: str = data_option("binomial", metavar="NAME")
+    weights: str | None = data_option(None, metavar="COLUMN", shown_default="all 1")
     json: str | None = outcome.json_option()
-    quiet: bool = common.output_option(False, "Print errors and warnings only.")
+    quiet: bool = common.output_option(False)
 
 
 @common.with_options(options_of(SeparabilityOptions))

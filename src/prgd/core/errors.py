@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 
@@ -147,3 +148,10 @@ def lazy_names(
         return getattr(module, name)
 
     return get
+
+
+def paper_hint(what: str) -> str:
+    """Return the sentence on what prgd_paper adds and how it is installed; nothing where it is installed."""
+    if any(point.value.startswith("prgd_paper") for point in entry_points(group=f"prgd.{what}")):
+        return ""
+    return f" More {what} come with prgd_paper, which is not installed: pip install ./paper in a checkout."

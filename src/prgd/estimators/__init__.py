@@ -4,8 +4,9 @@
 estimators are imported when they are asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from prgd.core.errors import lazy_names
 
 if TYPE_CHECKING:
     from prgd.estimators.max_margin import MaxMarginClassifier
@@ -15,9 +16,4 @@ __all__ = ["MaxMarginClassifier", "PRGDClassifier"]
 _FILES = {"MaxMarginClassifier": "max_margin", "PRGDClassifier": "prgd_classifier"}
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
-
-    def __getattr__(name: str) -> Any:
-        """Import an estimator when it is asked for."""
-        if name in _FILES:
-            return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = lazy_names(__name__, _FILES, needs=(), extra="")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+TESTS = Path(__file__).parent
 
 
 class Copy:
@@ -36,12 +39,22 @@ class Copy:
         """Run the command line of the copy, and return its standard output and standard error."""
         return self.python("-m", "prgd", *args, code=code)
 
+    def calls(self, *commands: str) -> list[dict]:
+        """Run several commands in one process, and return the exit code and the output of each."""
+        code = (
+            "import json, sys; from command_line import RUNNER, app\n"
+            "found = [RUNNER.invoke(app, c.split(), prog_name='prgd') for c in sys.argv[1:]]\n"
+            "facts = [{'code': f.exit_code, 'stdout': f.stdout, 'stderr': f.stderr} for f in found]\n"
+            "print(json.dumps(facts))"
+        )
+        return json.loads(self.python("-c", code, *commands)[0])
+
     def python(self, *args: object, code: int = 0) -> tuple[str, str]:
         """Run Python with the copy, and return its standard output and standard error."""
         found = subprocess.run(
             [sys.executable, *map(str, args)],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(self.folder), "COLUMNS": "100"},
+            env=os.environ | {"PYTHONPATH": f"{self.folder}{os.pathsep}{TESTS}", "COLUMNS": "100"},
             capture_output=True,
             text=True,
             timeout=120,

@@ -1,0 +1,205 @@
+"""``prgd reproduce``, ``claims``, ``race`` and ``train``: what prgd_paper registers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import call, facts, in_empty_folder, interrupt_at, write_three  # noqa: F401 - a fixture too
+
+import prgd
+
+
+def test_reproduce_passes_its_options_on(monkeypatch):
+    given: list[dict[str, object]] = []
+    opened: list[str] = []
+    module = importlib.import_module("prgd_paper.reproduce")
+
+    def note(chosen, **options):
+        given.append({"only": [experiment.name for experiment in chosen], **options})
+        return Path("index.html")
+
+    every = [experiment.name for experiment in module.choose()]
+    monkeypatch.setattr(module, "reproduce", note)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    call("reproduce")
+    assert given[0]["jobs"] >= 1
+    plain = {"only": every, "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
+    plain |= {"changes": {}, "keep_rows": False}
+    assert given[0] == plain | {"out": Path("report")}
+    given_options = "--only figure-3 table-2 --seeds 3 --jobs 2 --out elsewhere --open"
+    call("reproduce", *given_options.split())
+    changed = {"only": ["figure-3", "table-2"], "seeds": 3, "jobs": 2, "out": Path("elsewhere")}
+    assert given[1] == plain | changed
+    call("reproduce", "--quick", "--force", "--only", "figure-3,table-1", "--only", "table-2")
+    assert given[2]["only"] == ["figure-3", "table-1", "table-2"]
+    assert given[2]["quick"] is given[2]["force"] is True
+    call("reproduce", "--set", "figure-4.alpha=0.9", "--set", "table-2.eta=2", "--keep-rows")
+    assert given[3]["only"] == ["figure-4", "table-2"]
+    assert given[3]["changes"] == {"figure-4": {"alpha": "0.9"}, "table-2": {"eta": "2"}}
+    assert given[3]["keep_rows"] is True
+    assert opened == [Path("index.html").resolve().as_uri()]
+
+
+def test_reproduce_refuses_before_it_works():
+    found = call("reproduce", "--only", "figure-44", code=2)
+    assert found.stderr.startswith("Error: Unknown experiment 'figure-44'. Did you mean figure-4")
+    Path("file").write_text("")
+    found = call("reproduce", "--out", "file/report", code=2)
+    assert found.stderr.startswith("Error: Cannot write to the output folder")
+
+
+def test_reproduce_lists_its_experiments():
+    found = call("reproduce", "--list")
+    assert "table-2" in found.stdout
+    assert not Path("report").exists()
+
+
+def test_a_race_says_why_an_algorithm_stalled():
+    lines = call("race", "ngd", "prgd", "--data", "digits:0,1").stdout.splitlines()
+    assert lines[3].split()[:2] == ["prgd", "stalled"]
+    assert lines[4].startswith("prgd: The gap has not changed since step 1,383, and more steps do not help")
+    given = ["--data", "digits:0,1", "--patience", 0, "--steps", 2000]
+    assert call("race", "prgd", *given).stdout.splitlines()[2].split()[6] == "2,000"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", [0, 2, 9])
+def test_an_interrupted_race_shows_the_algorithms_that_ended(monkeypatch, t):
+    interrupt_at(monkeypatch, prgd.NGD, t)
+    given = ["race", "gd", "ngd", "gated-prgd", "--data", "toy:0.3", "--steps", 20]
+    found = call(*given, "--out", "out", code=130)
+    assert found.stderr == "Interrupted; 1 of 3 algorithms ended.\n"
+    assert re.search(r"^gd +max steps .* 20 ", found.stdout, re.MULTILINE)
+    names = [a["name"] for a in json.loads(Path("out/race.json").read_text())["algorithms"]]
+    assert names == ["gd", "ngd"][: 1 if t < 4 else 2]
+
+
+def test_claims_that_were_not_run_say_how():
+    last = call("claims", "table-2-gd", "lemma-d.2").stdout.splitlines()[-2:]
+    assert "1 holds, 0 hold with a caveat, 0 do not hold" in last[0]
+    assert last[1] == "prgd reproduce --only table-2 computes the rows of those not yet run."
+    assert "computes" not in call("claims", "lemma-d.2").stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_changed_settings_say_why_nothing_is_decided():
+    given = ["--quick", "--only", "figure-1", "--set", "figure-1.gamma_star=0.5", "--jobs", 1]
+    said = " ".join(call("reproduce", *given, "--out", "report").stdout.split())
+    words = "Not decided: These rows have other settings, and decide nothing: "
+    assert said.count(words) == 1
+    assert "gamma_star" in said.split(words)[1]
+
+
+def test_a_race_refuses_an_entrant_before_any_other_runs(monkeypatch):
+    write_three()
+    monkeypatch.setattr("prgd_paper.race.race", lambda *args, **options: pytest.fail("the race began"))
+    monkeypatch.setattr("prgd.max_margin", lambda *args, **options: pytest.fail("the solver began"))
+    said = call("race", "steepest-descent", "mdm", "--data", "three.csv", "--steps", 9, code=2).stderr
+    assert said.startswith("Error: mdm: MDM is for two classes")
+
+
+@pytest.mark.slow
+@pytest.mark.cover
+def test_race_in_another_norm():
+    write_three()
+    entrants = ["steepest-descent", "l1=steepest-descent --step-norm l1"]
+    out = call("race", *entrants, "--data", "three.csv", "--norm", "linf", "--steps", 60, "--out", "r").stdout
+    assert out.startswith(
+        "three, 45 x 3, with an intercept, exponential loss, 3 classes jointly, linf margin"
+    )
+    found = json.loads(Path("r/race.json").read_text())
+    best = prgd.max_margin(*prgd.datasets.load("three.csv"), norm="linf", multi_class="joint")
+    assert found["best_known_margin"] == pytest.approx(best.margin, rel=1e-6)
+    sign, coordinate = found["algorithms"]
+    assert sign["margin"] > coordinate["margin"]
+    assert Path("r/race.png").stat().st_size > 0
+
+
+def test_claims_as_json():
+    call("claims", "lemma-d.2", "--json", "claims.json")
+    found = call("claims", "lemma-d.2", "--json", "-")
+    (claim,), (same,) = json.loads(found.stdout), json.loads(Path("claims.json").read_text())
+    assert claim["verdict"] == same["verdict"] == "holds"
+    assert found.stderr.startswith("holds")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("race ngd --data two.csv --norm columns", "The norm 'columns' measures weight matrices"),
+        ("race ngd --data three.csv --norm=-1", "p of a norm must be a number of at least 1; got -1.0."),
+        ("race mdm --data three.csv --steps 9", "Error: mdm: MDM is for two classes"),
+        ("run three.csv --algorithm mdm", "MDM is for two classes"),
+        ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
+        ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
+        ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),
+        ("run toy:0.3 --algorithm mdm --eta 0.5", "--eta does not apply to mdm, which takes no settings."),
+    ],
+)
+def test_mistakes_are_one_line(args, said):
+    write_three()
+    write_three("two.csv", classes=2)
+    found = call(*args.split(), code=2).stderr
+    assert said in found
+    assert found.count("\n") == 1
+
+
+# prgd train
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.mark.slow
+def test_train_keeps_earlier_files_and_falls_back_to_the_previous_checkpoint():
+    pytest.importorskip("torch")
+    train = ["train", "--epochs", 1, "--device", "cpu", "--quiet", "--model", "linear", "--out"]
+    call(*train, "whole")
+    call(*train, "out")
+    before = contents("out")
+    assert {"checkpoint.pt", "checkpoint-previous.pt", "log.csv"} <= before.keys()
+    said = call(*train, "out", code=2).output
+    assert "has the files of an earlier run (checkpoint.pt, checkpoint-previous.pt, log.csv)" in said
+    assert contents("out") == before
+    for damaged in (before["checkpoint.pt"][:-3000], _with_a_flipped_bit(before["checkpoint.pt"])):
+        Path("out/checkpoint.pt").write_bytes(damaged)
+        Path("out/checkpoint-previous.pt").write_bytes(before["checkpoint-previous.pt"])
+        said = call(*train, "out", "--resume").output
+        assert "checkpoint.pt cannot be read as a checkpoint" in said
+        assert f"The run goes on from {Path('out/checkpoint-previous.pt')}" in said
+        assert _weights("out") == _weights("whole")
+        assert Path("out/checkpoint-damaged.pt").read_bytes() == damaged
+    call(*train, "out", "--force", "--seed", 1)
+    assert _weights("out") != _weights("whole")
+
+
+def _weights(folder: str) -> list[bytes]:
+    import torch
+
+    state = torch.load(Path(folder) / "checkpoint.pt", weights_only=True)
+    return [value.numpy().tobytes() for value in state["model"].values()]
+
+
+def _with_a_flipped_bit(content: bytes) -> bytes:
+    """Return a checkpoint with one bit flipped in the middle of its first tensor."""
+    at = content.index(b"data/0") + 200
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.slow
+def test_train_refuses_other_images(tmp_path):
+    pytest.importorskip("torch")
+    from prgd_paper.training.images import synthetic
+    from prgd_paper.training.settings import Settings, Where
+    from prgd_paper.training.train_loop import train
+
+    settings = Settings(epochs=1, model="linear")
+    train(settings, synthetic(200, size=8), Where(device="cpu", out=tmp_path))
+    other = synthetic(200, size=8, seed=1)
+    with pytest.raises(ValueError, match="other images or labels"):
+        train(settings, other, Where(device="cpu", out=tmp_path, resume=True))
