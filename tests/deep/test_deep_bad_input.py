@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from prgd import deep
-from prgd.deep.optim.hyperball import PRGDSGD, PRGDAdamW
+from prgd.deep import PRGDSGD, PRGDAdamW
+from prgd.schedules import LiftTo
 
 NAN = math.nan
 ALGORITHM_1 = {"R": 1.1, "T": 4, "warm_up": 0, "lr": 0.01}
@@ -72,27 +73,7 @@ def test_a_loss_that_is_no_number_is_named(loss):
     assert torch.equal(optimizer.param_groups[0]["params"][0], before)
 
 
-def test_an_automatic_warm_up_needs_losses():
-    optimizer = deep.PRGD([weight(3)], relative_steps=True, warm_up="auto")
-    with pytest.raises(ValueError, match=r"warm-up 'auto'.*step\(loss=loss\)"):
-        optimizer.step()
-
-
 # parameters and gradients
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (lambda: torch.ones(3, requires_grad=True), r"\[tensor\]"),
-        (lambda: [nn.Parameter(torch.ones(2, device="meta"))], "meta device"),
-        (lambda: [weight(2), nn.Parameter(torch.ones(2, device="meta"))], "number 1.*meta device"),
-        (lambda: [weight(3, dtype=torch.complex64)], "complex64"),
-    ],
-)
-def test_parameters_that_cannot_be_rescaled(parameters, message):
-    with pytest.raises(TypeError, match=message):
-        deep.PRGD(parameters())
 
 
 def test_empty_parameters_and_groups_are_passed_over():
@@ -146,11 +127,6 @@ def test_sparse_gradients_of_a_fused_base_are_named():
         optimizer.step(loss=loss)
 
 
-def test_a_base_that_needs_a_closure_is_refused():
-    with pytest.raises(TypeError, match=r"LBFGS.*closure"):
-        deep.PRGD(torch.optim.LBFGS([weight(3)]))
-
-
 class NoRate(torch.optim.Optimizer):
     def __init__(self, params):
         super().__init__(params, {})
@@ -170,35 +146,72 @@ def test_a_base_without_a_rate():
         steps(optimizer, [None])
 
 
-# schedules and radii
+# options, schedules and radii
+
+BASE = torch.optim.AdamW([weight(3)])
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("make", "error", "message"),
     [
-        ({"R": [1.0, 2.0]}, TypeError, r"radius must be .*; got \[1.0, 2.0\]"),
-        ({"R": torch.tensor(1.2)}, TypeError, "radius must be"),
-        ({"T": 5.0}, TypeError, "times must be .*; got 5.0"),
-        ({"T": [0, 5]}, TypeError, "times must be"),
-        ({"T": lambda k: k, "warm_up": 0}, ValueError, "Phases of one step only rescale"),
+        (lambda: deep.PRGD(torch.ones(3, requires_grad=True)), TypeError, r"\[tensor\]"),
+        (lambda: deep.PRGD(7), TypeError, "Expected parameters, .*got int"),
+        (lambda: deep.PRGD([weight(2), nn.Parameter(torch.ones(2, device="meta"))]), TypeError, "1.*meta"),
+        (lambda: deep.PRGD([weight(3, dtype=torch.complex64)]), TypeError, "complex64"),
+        (lambda: deep.PRGD(torch.optim.LBFGS([weight(3)])), TypeError, r"LBFGS.*closure"),
+        (lambda: deep.PRGD(deep.NGD(BASE)), TypeError, "itself a NGD"),
+        (lambda: deep.NGD(BASE, momentum=0.5), TypeError, r"momentum would be ignored.*AdamW"),
+        (lambda: deep.PRGD(BASE, lr=1.0), TypeError, "lr would be ignored"),
+        (lambda: deep.PRGD([weight(3)], epochs=3), TypeError, "epochs: no option here, nor"),
+        (lambda: deep.PRGD([weight(3)], r=1.2), TypeError, r"r: no option of PRGD. Did you mean R\?"),
+        (lambda: deep.PRGD([weight(3)], warmup=0), TypeError, r"warmup: .*Did you mean warm_up\?"),
+        (lambda: deep.PRGD(BASE, warmup=0), TypeError, r"warmup: .*Did you mean warm_up\?"),
+        (lambda: PRGDSGD([weight(3)], Scope="group"), TypeError, r"Scope: .*Did you mean scope\?"),
+        (lambda: deep.PRGD([weight(3)], R=[1.0, 2.0]), TypeError, r"radius must be .*; got \[1.0, 2.0\]"),
+        (lambda: deep.PRGD([weight(3)], R=torch.tensor(1.2)), TypeError, "radius must be"),
+        (lambda: deep.PRGD([weight(3)], R=LiftTo(1.0, [1.0, 0.0])), ValueError, "reads the iterate"),
+        (lambda: deep.PRGD([weight(3)], T=5.0), TypeError, "times must be an integer, text.*; got 5.0"),
+        (lambda: deep.PRGD([weight(3)], T=[0, 5]), TypeError, "times must be"),
+        (lambda: deep.PRGD([weight(3)], T=lambda k: k, warm_up=0), ValueError, "Phases of one step only"),
+        (lambda: deep.PRGD([weight(3)], T=lambda k: 5 + k), ValueError, r"T\(0\) must be 0"),
+        (lambda: deep.PRGD([weight(3)], on_rescale="drop"), ValueError, "Known: keep, reset, scale"),
+        (lambda: deep.PRGD([weight(3)], warm_up=-1), ValueError, "warm_up"),
+        (lambda: deep.PRGD.for_steps([weight(2)], 100, R=1.2), TypeError, "for_steps chooses R and T"),
+        (lambda: deep.PRGD([weight(3)], scope="matrix"), ValueError, "nothing to rescale: no group has"),
+        (
+            lambda: deep.PRGD([{"params": weight(3), "homogeneous": False}]),
+            ValueError,
+            "nothing to rescale: every parameter",
+        ),
     ],
 )
-def test_schedules_that_are_none(options, error, message):
+def test_an_optimizer_that_cannot_be_made(make, error, message):
     with pytest.raises(error, match=message):
-        deep.PRGD([weight(3)], **options)
+        make()
 
 
-def test_times_that_are_no_integers_are_named():
-    optimizer = deep.PRGD([weight(3)], R=1.1, T=lambda k: 2.5 * k, warm_up=0)
-    with pytest.raises(ValueError, match=r"T\(1\) must be an integer; got 2.5"):
-        steps(optimizer, [0.5])
-
-
-def test_radii_beyond_the_range_of_16_bits_are_named():
-    optimizer = deep.PRGD([weight(3, dtype=torch.float16)], R=10.0, T=2, warm_up=0)
-    with pytest.raises(ValueError, match="Cap it"):
-        steps(optimizer, [0.5] * 20)
-    assert optimizer.norm().isfinite()
+@pytest.mark.parametrize(
+    ("parameter", "options", "message"),
+    [
+        (weight(3), {"R": lambda k, R_0: 1e30}, "Cap it"),
+        (weight(3, dtype=torch.float16), {"R": lambda k, R_0: 1e4}, "Cap it"),
+        (weight(3), {"R": lambda k, R_0: NAN}, "gave the radius nan"),
+        (weight(3), {"T": lambda k: 0}, "does not advance"),
+        (weight(3), {"T": lambda k: 2.5 * k}, r"T\(1\) must be an integer; got 2.5"),
+        (nn.Parameter(torch.zeros(3)), {}, "at the first rescaling the norm .* is 0"),
+        (nn.Parameter(torch.full((3,), NAN)), {}, "at the first rescaling the norm .* is nan"),
+        (nn.Parameter(torch.zeros(3, 2)), {"scope": "matrix"}, r"each matrix, .*of shape \(3, 2\), is 0"),
+        *(({"params": weight(3), "radius": r}, {}, "'radius' of a parameter") for r in (0.0, -1.0, NAN, "2")),
+        (weight(3), {"relative_steps": True, "warm_up": "auto"}, r"warm-up 'auto'.*step\(loss=loss\)"),
+        (weight(3), {"warm_up": 5}, r"divides the gradient by the loss.*\(loss=loss\).*loss_scaled=False"),
+    ],
+)
+def test_a_first_step_that_cannot_be_taken(parameter, options, message):
+    optimizer = deep.PRGD([parameter], **(ALGORITHM_1 | options))
+    for _ in range(2):  # The clock does not pass a step that failed.
+        with pytest.raises(ValueError, match=message):
+            optimizer.step()
+    assert (optimizer.t, optimizer.k) == (0, 0)
 
 
 @pytest.mark.parametrize("scope", ["global", "group", "matrix"])
@@ -269,8 +282,6 @@ def test_a_schedule_over_a_run_is_for_relative_steps_too():
     ):
         assert made.R.c**64 == pytest.approx(4.0)
         assert (made.warm_up, made.relative_steps) == (0, True)
-    with pytest.raises(TypeError, match="for_steps chooses R and T"):
-        deep.PRGD.for_steps([weight(2)], 100, R=1.2)
 
 
 # networks that cannot be measured
@@ -297,51 +308,22 @@ def test_a_network_that_cannot_be_measured_is_trained(kind):
     assert optimizer.k == 1
 
 
-@pytest.mark.parametrize(
-    ("model", "batches", "error", "message"),
-    [
-        (lambda x: x, [], TypeError, r"network \(nn.Module\); got function"),
-        (
-            nn.Linear(2, 2),
-            [(torch.ones(2, 2),) * 3],
-            TypeError,
-            r"pairs \(inputs, labels\).*; got Tensor and Tensor and Tensor",
-        ),
-        (nn.Linear(2, 2), [torch.ones(3, 2)], TypeError, r"pairs \(inputs, labels\).*; got Tensor"),
-        (nn.Linear(2, 2), [([1.0], [0])], TypeError, r"pairs \(inputs, labels\).*; got list and list"),
-        (Odd("dict"), [(torch.ones(2, 3), torch.zeros(2))], TypeError, "returns a tensor; got dict"),
-    ],
-)
-def test_residuals_of_bad_input(model, batches, error, message):
-    with pytest.raises(error, match=message):
-        deep.kkt_residual(model, batches)
-
-
-def test_residuals_need_gradients():
-    with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
-        deep.kkt_residual(nn.Linear(2, 2), [(torch.ones(2, 2), torch.zeros(2))])
-
-
 # words
 
 
-def scheduled(first: float, rate: float) -> torch.optim.SGD:
-    base = torch.optim.SGD([weight(3)], lr=first)
+@pytest.mark.parametrize(
+    ("rate", "losses", "message"),
+    [
+        (0.0005, [0.1] * 64 + [1.0] * 200, r"lr, which is 0.0005 and began at 0.02, .*drop_last=True"),
+        (0.02, [NAN] * 64, r"Lower lr, which is 0.02, or"),
+    ],
+)
+def test_a_warning_names_the_rate_and_what_else_to_lower(rate, losses, message):
+    base = torch.optim.SGD([weight(3)], lr=0.02)
     torch.optim.lr_scheduler.LambdaLR(base, lambda epoch: 1.0)
     base.param_groups[0]["lr"] = rate
-    return base
-
-
-def test_a_risen_loss_names_the_first_rate_and_the_last_batch():
-    optimizer = deep.PRGD(scheduled(0.02, 0.0005), warm_up=0)
-    with pytest.warns(deep.TrainingWarning, match=r"lr, which is 0.0005 and began at 0.02, .*drop_last=True"):
-        steps(optimizer, [0.1] * 64 + [1.0] * 200)
-
-
-def test_a_rate_that_no_scheduler_changed_has_one_value():
-    optimizer = deep.PRGD(scheduled(0.02, 0.02), warm_up=0)
-    with pytest.warns(deep.TrainingWarning, match=r"Lower lr, which is 0.02, or"):
-        steps(optimizer, [NAN] * 64)
+    with pytest.warns(deep.TrainingWarning, match=message):
+        steps(deep.PRGD(base, warm_up=0), losses)
 
 
 @pytest.mark.parametrize(("warm_up", "is_named"), [("auto", False), (1000, False), (0, True)])
@@ -359,13 +341,6 @@ def test_the_repr_tells_why_nothing_has_grown():
     assert "warm_up='auto', warming_up=True, running_loss=0.25, t=16" in repr(optimizer)
     steps(optimizer, [0.0] * 160)
     assert f"warm_up={optimizer.warm_up}, warming_up=False, running_loss=" in repr(optimizer)
-
-
-@pytest.mark.parametrize("with_base", [False, True])
-def test_a_misspelt_option_is_set_right(with_base):
-    w = weight(3)
-    with pytest.raises(TypeError, match=r"warmup: no option of PRGD. Did you mean warm_up\?"):
-        deep.PRGD(torch.optim.SGD([w], lr=0.1) if with_base else [w], warmup=0)
 
 
 def test_vectors_are_named_with_what_measures_them():

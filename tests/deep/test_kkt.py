@@ -279,23 +279,42 @@ def test_a_network_that_is_not_homogeneous_is_said(easy):
     assert math.isnan(kkt_residual(network(), [easy], degree=0.0).epsilon)
 
 
+class Named(nn.Linear):
+    def forward(self, x):
+        return {"logits": super().forward(x)}
+
+
+ONE, TWO = torch.ones(1, 2), torch.ones(2, 2)
+
+
 @pytest.mark.parametrize(
-    ("model", "batches", "message"),
+    ("model", "batches", "error", "message"),
     [
-        (nn.Linear(2, 2), [], "the loader was empty"),
-        (nn.Linear(2, 2), [(torch.ones(0, 2), torch.ones(0))], "the loader was empty"),
-        (nn.Identity(), [(torch.ones(1, 2), torch.tensor([0]))], "a model with parameters"),
-        (nn.Linear(2, 2), [(torch.full((1, 2), math.nan), torch.tensor([0]))], "NaN or infinite"),
-        (nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([2]))], "from 0 to 1"),
-        (nn.Linear(2, 3), [(torch.ones(1, 2), torch.tensor([-1]))], "from 0 to 2"),
-        (nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([0.5]))], "got 0.5"),
-        (nn.Linear(2, 2), [(torch.ones(2, 2), torch.tensor([1]))], "Expected 2 labels"),
-        (nn.Linear(2, 2), [(torch.ones(1, 2, 2), torch.tensor([1]))], "logits of shape"),
+        (nn.Linear(2, 2), [], ValueError, "the loader was empty"),
+        (nn.Linear(2, 2), [(torch.ones(0, 2), torch.ones(0))], ValueError, "the loader was empty"),
+        (nn.Identity(), [(ONE, torch.tensor([0]))], ValueError, "a model with parameters"),
+        (nn.Linear(2, 2), [(math.nan * ONE, torch.tensor([0]))], ValueError, "NaN or infinite"),
+        (nn.Linear(2, 2), [(ONE, torch.tensor([2]))], ValueError, "from 0 to 1"),
+        (nn.Linear(2, 3), [(ONE, torch.tensor([-1]))], ValueError, "from 0 to 2"),
+        (nn.Linear(2, 2), [(ONE, torch.tensor([0.5]))], ValueError, "got 0.5"),
+        (nn.Linear(2, 2), [(TWO, torch.tensor([1]))], ValueError, "Expected 2 labels"),
+        (nn.Linear(2, 2), [(TWO[None], torch.tensor([1]))], ValueError, "logits of shape"),
+        (lambda x: x, [], TypeError, r"network \(nn.Module\); got function"),
+        (nn.Linear(2, 2), [(TWO, TWO, TWO)], TypeError, "of tensors; got Tensor and Tensor and Tensor"),
+        (nn.Linear(2, 2), [TWO], TypeError, r"pairs \(inputs, labels\).*; got Tensor"),
+        (nn.Linear(2, 2), [([1.0], [0])], TypeError, r"pairs \(inputs, labels\).*; got list and list"),
     ],
 )
-def test_bad_input_is_answered_with_a_sentence(model, batches, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_answered_with_a_sentence(model, batches, error, message):
+    with pytest.raises(error, match=message):
         kkt_residual(model, batches, degree=1.0)
+
+
+def test_networks_that_cannot_be_measured():
+    with pytest.raises(TypeError, match="returns a tensor; got dict"):
+        kkt_residual(Named(2, 2), [(TWO, torch.zeros(2))])
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
+        kkt_residual(nn.Linear(2, 2), [(TWO, torch.zeros(2))])
 
 
 @pytest.mark.parametrize(

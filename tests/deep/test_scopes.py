@@ -113,22 +113,6 @@ def test_a_scheduler_drives_the_radius():
         assert found == pytest.approx([R_0 * (1.0 + number) for R_0 in optimizer.R_0])
 
 
-@pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf])
-def test_a_radius_without_meaning_is_named(radius):
-    optimizer = deep.PRGD(network().parameters(), warm_up=0)
-    optimizer.param_groups[0]["radius"] = radius
-    with pytest.raises(ValueError, match="'radius' of a parameter group"):
-        optimizer.step()
-
-
-def test_a_matrix_of_norm_0_is_named():
-    model = network()
-    torch.nn.init.zeros_(model[2].weight)
-    optimizer = deep.PRGD(model.parameters(), **HYPERBALL)
-    with pytest.raises(ValueError, match=r"number 1, which begins with a parameter of shape \(3, 16\), is 0"):
-        optimizer.step()
-
-
 def test_frozen_parameters_stay():
     model = network()
     model[0].weight.requires_grad_(False)
@@ -181,12 +165,6 @@ def test_a_base_that_fails_leaves_the_parameters():
     with pytest.raises(TypeError):
         optimizer.step()
     assert all(map(torch.equal, before, model.parameters()))
-
-
-def test_a_warm_up_that_ends_by_the_loss_needs_the_loss():
-    optimizer = deep.PRGD(network().parameters(), **HYPERBALL, warm_up="auto")
-    with pytest.raises(ValueError, match=r"ends a warm-up 'auto' by the loss, and got none"):
-        optimizer.step()
 
 
 @pytest.mark.parametrize("options", [{"relative_steps": True}, {"loss_scaled": False}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import math
 import pickle
 
@@ -151,18 +150,6 @@ def test_copies_note_for_the_copied_optimizer(criterion):
     optimizer.k = 1
     with pytest.raises(ValueError, match="got none"):
         optimizer.step()
-
-
-def test_state_goes_on_with_a_watched_criterion():
-    model = network()
-    optimizer = optimizer_of(model)
-    noted(cross_entropy, 5, model=model, optimizer=optimizer)
-    file = io.BytesIO()
-    torch.save(optimizer.state_dict(), file)
-    again = copy.deepcopy(model)
-    second = optimizer_of(again)
-    second.load_state_dict(torch.load(io.BytesIO(file.getvalue()), weights_only=True))
-    assert torch.equal(noted(cross_entropy, 6, model=again, optimizer=second), explicit(11))
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ import torch
 from prgd_paper.training.models import MODELS, Dropout, build_model
 from torch import nn
 
+from prgd.deep import homogeneity_degree
+
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_gives_logits_and_repeats_with_its_seed(name):
@@ -68,3 +70,12 @@ def test_dropout_draws_from_its_own_generator_and_keeps_the_mean():
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         build_model(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "bias", "degree"),
+    [("linear", "none", 1), ("cnn", "first", 3), ("vgg16", "first", 16), ("vgg16-lyu-li", "none", 14)],
+)
+def test_degree_is_the_number_of_layers(name, bias, degree):
+    found = homogeneity_degree(build_model(name, bias=bias, seed=0), torch.ones(1, 3, 32, 32))
+    assert (found.degree, found.broken_by) == (degree, ())

@@ -264,6 +264,7 @@ class PRGD(Wrapper):
 
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
+        self._radii.follow(self.param_groups)
         starts, is_due = False, self._is_phase_due
         if is_due and self._caution is not None and self.k > 0 and not self._caution.loss_falls:
             self.paused += 1  # The schedule of a cautious PRGD stands still unless the loss falls.
@@ -276,7 +277,6 @@ class PRGD(Wrapper):
             if (starts or self._grows) and self.k == 0:
                 self._check_homogeneity()
             self.k += 1
-        self._radii.follow(self.param_groups)
         self._advance()
         return starts
 
