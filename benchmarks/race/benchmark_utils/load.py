@@ -28,8 +28,8 @@ ORDER = [
     "prgd_paper",
 ]
 # Parts of prgd that can change the time of a peer that is built on it, and those of `prgd.max_margin`.
-CORE = ("rows", "algorithms", "loop.py", "problem.py", "tally.py", "losses.py", "norms", "certificate.py")
-MAX_MARGIN = (*CORE, "maxmargin", "solvers", "proofs", "arithmetic.py")
+CORE = ("core", "rows", "algorithms", "running", "problem", "losses.py", "norms")
+MAX_MARGIN = (*CORE, "maxmargin", "solvers", "proofs", "separation")
 
 
 def module(path: str | Path) -> ModuleType:
