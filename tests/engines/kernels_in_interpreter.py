@@ -12,9 +12,7 @@ import torch
 
 from prgd.losses import as_loss
 from prgd.rows import MarginsAt, TallyAt
-from prgd.rows.dense import DenseRows
 from prgd.rows.gpu.tensor_rows import TensorRows
-from prgd.rows.joint_queries import JointTallyAt
 
 
 def oracle(Z, s, w, loss):
@@ -68,28 +66,6 @@ def overflow_error(X, y):
     return 0.0 if both.second_margins == [-np.inf, -np.inf] else np.nan
 
 
-def joint_error(X, K, s=None, *, loss="exponential", by_class=False, scale=1.0, **plan):
-    """Return the largest error of all numbers of a pass for K classes jointly; NaN where one is."""
-    n, d = X.shape
-    rng = np.random.default_rng(d)
-    y, w = rng.permutation(np.arange(n) % K), scale * rng.standard_normal((K, d)) / d
-    rows, query = TensorRows(X, y, s), JointTallyAt(w, as_loss(loss), by_class)
-    kernels = rows._joint_kernels_of(rows.labels)
-    kernels.plan = replace(kernels.plan, **plan)
-    tally, expected = rows.ask(query), DenseRows(X.double().numpy(), y, s).ask(query)
-    np.testing.assert_array_equal(tally.scalars[:, 5], expected.scalars[:, 5])
-    some = expected.scalars[:, 3] > 0.0
-    np.testing.assert_array_equal(tally.scalars[~some, :5], expected.scalars[~some, :5])
-    sums, exact = np.array(tally.log_sums)[some], np.array(expected.log_sums)[some]
-    means, u = (t.vector[some] / t.scalars[some, 3:4] for t in (tally, expected))
-    sizes = np.linalg.norm(u, axis=1)
-    low, margins = np.array(tally.margins)[some], np.array(expected.margins)[some]
-    found = [np.abs(sums - exact).max() / max(1.0, np.abs(exact).max())]
-    found += [np.linalg.norm(means - u, axis=1).max() / sizes.max()]
-    found += [np.abs(low - margins).max() / max(1.0, np.abs(margins).max())]
-    return float(np.max(found))  # keeps a NaN
-
-
 def main():
     rng = np.random.default_rng(0)
 
@@ -123,15 +99,6 @@ def main():
         "rows of a wider table": largest_error(draw(40, 12)[:, 3:8], labels(40)),
         "more columns than a warp holds": largest_error(draw(3, 1030), labels(3)),
         "overflow along a second direction": overflow_error(draw(40, 5).abs(), labels(40)),
-        "joint, many tiles": joint_error(draw(600, 70), 10, rows=16),
-        "joint, weighted logistic": joint_error(draw(150, 5), 3, 1e3 * weights, loss="logistic"),
-        "joint, float16": joint_error(draw(150, 6, torch.float16), 3),
-        "joint by class, few rows": joint_error(draw(5, 3), 3, by_class=True),
-        "joint by class, weighted": joint_error(draw(150, 6), 10, weights, by_class=True, rows=16),
-        "joint by class, underflow": joint_error(draw(150, 6), 20, by_class=True, scale=1e4),
-        "joint logistic that underflows": joint_error(draw(150, 6), 4, loss="logistic", scale=1e4),
-        "double, joint": joint_error(draw(70, 9, torch.float64), 4),
-        "double, joint by class": joint_error(draw(70, 9, torch.float64), 4, by_class=True),
     }
     for name, error in cases.items():
         print(f"{name}: {error:.3e}")

@@ -9,7 +9,7 @@ import pytest
 import prgd
 from prgd.losses import EXPONENTIAL, LOGISTIC
 from prgd.rows import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
-from prgd.rows.queries import LargestRow
+from prgd.rows.measures import LargestRow
 
 K, D = 4, 5
 

@@ -13,8 +13,7 @@ import prgd
 from prgd import Status
 from prgd.maxmargin import batch as batch_module
 from prgd.maxmargin import batch_on_device
-from prgd.rows import ChunkedRows
-from prgd.rows.dense import DenseRows
+from prgd.rows import ChunkedRows, DenseRows
 from prgd.solvers.interior_point import maximise_margin
 from prgd.solvers.linear_systems import Products
 

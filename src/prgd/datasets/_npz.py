@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from prgd.core.files import read_npz
 from prgd.datasets._cells import Found, Wanted, as_floats, check_numbers, ignored_note
-from prgd.rows.arrays import check_shape
+from prgd.rows.exact import canonical_csr, check_shape
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.rows.readers.label_text import as_labels
-from prgd.rows.sparse import canonical_csr
 
 CSR_KEYS = {"data", "indices", "indptr", "shape"}
 

@@ -17,7 +17,7 @@ from prgd.maxmargin.label_sets import LabelledRows, SharedProducts, errors_namin
 from prgd.maxmargin.solve import Solve
 from prgd.maxmargin.solver import max_margin
 from prgd.problem import Problem
-from prgd.rows.dense import DenseRows
+from prgd.rows.arrays import DenseRows
 from prgd.running.history import Status
 from prgd.running.progress import live_line
 from prgd.running.result import Result

@@ -11,7 +11,7 @@ from prgd.problem.certificate import DualWeights
 from prgd.proofs.column_relations import ColumnStructure, column_structure
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import prove_integer_weights, prove_weights
-from prgd.rows.pairs import pair_rows
+from prgd.rows.blocks import pair_rows
 
 
 def proves_overlap(problem: Problem, weights: DualWeights) -> bool:

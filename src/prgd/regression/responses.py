@@ -14,11 +14,9 @@ import numpy.typing as npt
 from prgd.core.checks import TextError
 from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
-from prgd.rows.arrays import check_shape
 from prgd.rows.blocks import non_finite_entry
-from prgd.rows.exact import as_array, as_float, column_names, is_frame
+from prgd.rows.exact import as_array, as_float, canonical_csr, check_shape, column_names, is_frame
 from prgd.rows.labels import check_labels, read_weights
-from prgd.rows.sparse import canonical_csr
 
 INTERCEPT = "(Intercept)"
 _SHOWN = 5  # classes that an error lists

@@ -7,26 +7,15 @@ them are imported with this package.
 from importlib import import_module
 from pkgutil import iter_modules
 
+from prgd.rows.arrays import DenseRows, SparseRows
 from prgd.rows.base import LeafRows, Query, Rows, as_rows, register
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
-from prgd.rows.dense import DenseRows
-from prgd.rows.fingerprint import Fingerprint
 from prgd.rows.joint_queries import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
 from prgd.rows.labels import Labels
+from prgd.rows.measures import Fingerprint, LargestRow, Measure, Spread
 from prgd.rows.out_of_core import ChunkedRows, open_rows
-from prgd.rows.queries import (
-    AccurateAt,
-    Combine,
-    CurvatureAt,
-    LargestRow,
-    MarginsAt,
-    Measure,
-    SmallestAt,
-    TallyAt,
-)
-from prgd.rows.sparse import SparseRows
-from prgd.rows.spread import Spread
+from prgd.rows.queries import AccurateAt, Combine, CurvatureAt, MarginsAt, SmallestAt, TallyAt
 
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):

@@ -1,99 +1,61 @@
-"""Products of a block of rows with vectors, for each kind of storage. Imported on first use.
+"""Products of a block of rows with vectors, for each kind of storage. Imported on first use, never with prgd.
 
 Margins are ``y_i <w, x_i>`` of rows ``start..start + size``; a sum adds ``c_i x_i`` over the chosen rows of
 the block. Margins along two directions take each entry of X once, and those along w are the same bit by bit
 as without the other direction.
+
+``fastmath`` names only flags that keep infinities and NaN alive (no ``nnan``, no ``ninf``). Functions that
+only kernels call are not cached on disk: the kernel's cache holds their code.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 
-from prgd.rows._compile import inline_jit, inner_jit, inner_vector_jit, tiles
-from prgd.rows._tiles import ROW_SUMS
-
-add_row_products = tiles.add_row_products
+SAFE = {"reassoc", "contract", "nsz", "arcp"}
+# Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.
+jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
+exact_jit = nb.njit(nogil=True, cache=True, error_model="numpy")
+inner_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
+inline_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy", inline="always")
+inner_vector_jit = nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
+inner_exact_jit = nb.njit(nogil=True, error_model="numpy")
+PIECE = 1024  # columns of wide rows that are taken at a time, so that w and v stay in the first-level cache
 
 
 @inner_jit
 def dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     # One row is read at a time: several streams at once were slower if a row is a power of two long.
+    m[:size] = 0.0
+    for first in range(0, w.size, PIECE):
+        last = min(first + PIECE, w.size)
+        for i in range(size):
+            total = 0.0
+            for j in range(first, last):
+                total += X[start + i, j] * w[j]
+            m[i] += total
     for i in range(size):
-        total = 0.0
-        for j in range(w.size):
-            total += X[start + i, j] * w[j]
-        m[i] = y[start + i] * total
+        m[i] *= y[start + i]
 
 
 @inner_jit
 def dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
-    for i in range(size):
-        total, along_v = 0.0, 0.0
-        for j in range(w.size):
-            total += X[start + i, j] * w[j]
-            along_v += X[start + i, j] * v[j]
-        m[i], second[i] = y[start + i] * total, y[start + i] * along_v
-
-
-@inner_vector_jit
-def wide_margins(
-    X: Any, y: Any, w: Any, v: Any, piece: int, start: int, size: int, m: Any, second: Any
-) -> None:
-    """Write the margins of wide rows, piece by piece: w and v stay in the cache for all rows of the block.
-
-    One order of the sums, written down here, gives w the same margins with and without v on every processor.
-    Memory does not see that a piece of the next row comes next, and is asked for it.
-    """
-    whole = w.size // ROW_SUMS * ROW_SUMS
-    if v.size == 0 and w.size <= 2 * piece:  # w alone stays in the cache, and whole rows are read faster
-        piece = whole
-    sums = np.zeros(2 * ROW_SUMS * size)
-    for first in range(0, whole, piece):
-        last = min(first + piece, whole)
+    m[:size] = second[:size] = 0.0
+    for first in range(0, w.size, PIECE):
+        last = min(first + PIECE, w.size)
         for i in range(size):
-            at, ahead = 2 * ROW_SUMS * i, w.size
-            if piece == whole:
-                ahead = 0
-            elif i == size - 1:
-                ahead = w.size - first if last == whole else piece - i * w.size
-            if v.size == 0:
-                add_row_products(X, start + i, (w,), first, last, sums, at, ahead)
-            else:
-                add_row_products(X, start + i, (w, v), first, last, sums, at, ahead)
+            total, along_v = 0.0, 0.0
+            for j in range(first, last):
+                total += X[start + i, j] * w[j]
+                along_v += X[start + i, j] * v[j]
+            m[i] += total
+            second[i] += along_v
     for i in range(size):
-        at = 2 * ROW_SUMS * i
-        m[i] = y[start + i] * _row_sum(X, start + i, w, whole, sums, at)
-        if v.size:
-            second[i] = y[start + i] * _row_sum(X, start + i, v, whole, sums, at + ROW_SUMS)
-
-
-@inner_vector_jit
-def _row_sum(X: Any, i: int, w: Any, whole: int, sums: Any, at: int) -> float:
-    """Add the sums of a row, and the products of its columns from ``whole`` on.
-
-    The order is that in which LLVM adds up the loop of `dense_margins`, with vectors of the widest kind.
-    """
-    width = ROW_SUMS // 4
-    for k in range(at, at + width):
-        sums[k] = (sums[k] + sums[k + width]) + (sums[k + 2 * width] + sums[k + 3 * width])
-    while width > 1:
-        width //= 2
-        for k in range(at, at + width):
-            sums[k] += sums[k + width]
-    t0: float = sums[at]
-    t1, t2, t3 = 0.0, 0.0, 0.0
-    last = w.size - (w.size - whole) % 4
-    for j in range(whole, last, 4):
-        t0 += X[i, j] * w[j]
-        t1 += X[i, j + 1] * w[j + 1]
-        t2 += X[i, j + 2] * w[j + 2]
-        t3 += X[i, j + 3] * w[j + 3]
-    t0 = (t0 + t2) + (t1 + t3)
-    for j in range(last, w.size):
-        t0 += X[i, j] * w[j]
-    return t0
+        m[i] *= y[start + i]
+        second[i] *= y[start + i]
 
 
 @inner_jit

@@ -1,274 +1,250 @@
-"""Numba kernels of all classes jointly: one fused pass over dense or CSR rows. Imported on first use.
+"""Numba kernel of all classes jointly: one fused pass over dense or CSR rows. Imported on first use.
 
-As in ``_kernels.py``, a kernel walks slices of the rows block by block: the products of a block with the K
-vectors of W, the weights of its pairs, and the weighted sums of the same rows while they are in cache. The
-buffer ``S`` holds a number for each class and row of the block: first the products, at last the factors of
-x_r in the sum of each class.
-
-Pairs whose weight is below e^-50 of the largest of their row, and rows whose weight is below that of the
-largest seen, are left out, as in the kernels of two classes.
+As in ``_kernels.py``, the kernel walks slices of the rows block by block: the products of a block with the K
+vectors of W, the weights of its pairs, and the weighted sums of the same rows while they are in cache. A
+block of dense rows is copied to a buffer first, in float64 and C order. ``S`` and ``F`` have a number for
+each class and row of the block: products, and the factors of the rows in the sums of the classes.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from prgd.rows._compile import inner_jit, jit, tiles
-from prgd.rows._joint_weights import FEW_ROWS, clear, weigh, weigh_class
-from prgd.rows._kernels import EXPONENTIAL
-from prgd.rows._tiles import COLUMNS, LANES, PAIR
-from prgd.rows.arrays import COLUMNS as BY_COLUMNS
-from prgd.rows.arrays import CSR
-from prgd.rows.labels import frozen
-from prgd.rows.tally import MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+from prgd.rows._block_kernels import inner_jit, inner_vector_jit, jit
+from prgd.rows._kernels import EXPONENTIAL, NEGLIGIBLE, absorb, absorb_plain, clear, exp_all
+from prgd.rows.arrays import COLUMNS, CSR
+from prgd.rows.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
-_BLOCK_BYTES, _SORTED_BLOCK_BYTES = 2**17, 2**19  # buffers of a block stay in the second-level cache
-
-
-def arranged(A: Any, W: Any) -> Any:
-    """Return W of shape (K, d) as the kernel takes it, padded with zeros: for CSR rows, it is transposed."""
-    W, multiple = (W.T, LANES) if len(A) == CSR else (W, COLUMNS)
-    padded = np.zeros((len(W), -(-W.shape[1] // multiple) * multiple))
-    padded[:, : W.shape[1]] = W
-    return frozen(padded)
-
-
-def block_of(K: int, d: int, by_class: bool) -> int:
-    """Return the number of rows of a block; with groups of classes, each class should have many of them."""
-    size = (_SORTED_BLOCK_BYTES if by_class else _BLOCK_BYTES) // (8 * (d + K))
-    return min(max(size // PAIR, 2), 64) * PAIR
-
-
-transpose, sparse_products, sparse_sums = tiles.transpose, tiles.sparse_products, tiles.sparse_sums
-# Ten classes take two tiles of 5; every further size of a tile would take time to compile.
-_products_5, _products_2, _products_1 = (tiles.product_tile(k) for k in (5, 2, 1))
-_sums_5, _sums_2, _sums_1 = (tiles.sum_tile(k, COLUMNS) for k in (5, 2, 1))
+ROW_TILE = 4  # rows of a block that are multiplied together, with two classes: their sums stay in registers
 
 
 @inner_jit
-def _pack(A: Any, rows: Any, count: int, d: int, XT: Any, stride: int) -> None:
-    """Copy rows, a multiple of LANES, to the transposed buffer."""
-    X = A[-1]
-    if len(A) == BY_COLUMNS:
-        for j in range(d):
-            for r in range(count):
-                XT[j * stride + r] = A[0][j, rows[r]]
-    elif d < LANES or X.strides[1] != X.itemsize:
-        for r in range(count):
-            for j in range(d):
-                XT[j * stride + r] = X[rows[r], j]
+def _pack(A: Any, rows: Any, size: int, B: Any) -> Any:
+    """Copy dense rows to the buffer, then zeros up to a multiple of `ROW_TILE`, as a block is; return it."""
+    if len(A) == COLUMNS:
+        for j in range(B.shape[1]):
+            for r in range(size):
+                B[r, j] = A[0][j, rows[r]]
     else:
-        for r in range(0, count, LANES):
-            for j in range(0, d - LANES + 1, LANES):
-                transpose(X, rows, r, j, XT, stride)
-            if d % LANES:  # the last columns overlap with those before
-                transpose(X, rows, r, d - LANES, XT, stride)
+        for r in range(size):
+            i = rows[r]
+            for j in range(B.shape[1]):
+                B[r, j] = A[0][i, j]
+    padded = -(-size // ROW_TILE) * ROW_TILE
+    B[size:padded] = 0.0
+    return padded
 
 
 @inner_jit
-def _products(A: Any, XT: Any, stride: int, count: int, W: Any, K: int, d: int, S: Any, ahead: int) -> None:
-    """Write the products of ``count`` rows, a multiple of PAIR, with the vectors of all classes.
+def _products(B: Any, padded: int, W: Any, S: Any) -> None:
+    """Write the products of packed rows with W of shape (K, d)."""
+    for r in range(0, padded, ROW_TILE):
+        for k in range(0, W.shape[0], 2):
+            n = min(k + 1, W.shape[0] - 1)
+            a0, a1, a2, a3, b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for j in range(W.shape[1]):
+                v, w = W[k, j], W[n, j]
+                x0, x1, x2, x3 = B[r, j], B[r + 1, j], B[r + 2, j], B[r + 3, j]
+                a0 += x0 * v
+                a1 += x1 * v
+                a2 += x2 * v
+                a3 += x3 * v
+                b0 += x0 * w
+                b1 += x1 * w
+                b2 += x2 * w
+                b3 += x3 * w
+            S[k, r], S[k, r + 1], S[k, r + 2], S[k, r + 3] = a0, a1, a2, a3
+            S[n, r], S[n, r + 1], S[n, r + 2], S[n, r + 3] = b0, b1, b2, b3
 
-    Meanwhile the rows from ``ahead`` on are brought into the cache: PAIR rows of float64 have 2 lines of it
-    for every column, and a tile of 5 classes asks for one of them.
+
+@inner_jit
+def _add(B: Any, padded: int, F: Any, V: Any) -> None:
+    """Add packed rows times their factors to V of shape (K, d); rows without weight are left out."""
+    for r in range(0, padded, ROW_TILE):
+        for k in range(V.shape[0]):
+            c0, c1, c2, c3 = F[k, r], F[k, r + 1], F[k, r + 2], F[k, r + 3]
+            if c0 != 0.0 or c1 != 0.0 or c2 != 0.0 or c3 != 0.0:
+                for j in range(V.shape[1]):
+                    V[k, j] += (c0 * B[r, j] + c1 * B[r + 1, j]) + (c2 * B[r + 2, j] + c3 * B[r + 3, j])
+
+
+@inner_vector_jit
+def _sparse_products(A: Any, rows: Any, size: int, W: Any, S: Any, sums: Any) -> None:
+    """Write the products of CSR rows with W of shape (d, K)."""
+    for r in range(size):
+        sums[:] = 0.0
+        for q in range(A[2][rows[r]], A[2][rows[r] + 1]):
+            x, j = A[0][q], np.uint64(A[1][q])  # no index counts from the end
+            for k in range(sums.size):
+                sums[k] += x * W[j, k]
+        S[:, r] = sums
+
+
+@inner_vector_jit
+def _sparse_add(A: Any, rows: Any, size: int, F: Any, V: Any, factors: Any) -> None:
+    """Add CSR rows times their factors to V of shape (d, K)."""
+    for r in range(size):
+        factors[:] = F[:, r]
+        if (factors != 0.0).any():
+            for q in range(A[2][rows[r]], A[2][rows[r] + 1]):
+                x, j = (
+                    A[0][q],
+                    np.uint64(A[1][q]),
+                )  # signed ones may count from the end, which would be tested
+                for k in range(factors.size):
+                    V[j, k] += x * factors[k]
+
+
+@inner_vector_jit
+def _smallest_margins(S: Any, y: Any, start: int, size: int, top: Any, low: Any) -> None:
+    """Write the largest product of each row with another class, and its smallest margin.
+
+    The product of a row with its own class becomes -inf.
     """
-    X = A[-1]
-    step = 0 if len(A) == BY_COLUMNS else 64 if K > 5 else 128
-    for r in range(0, count, PAIR):
-        k = 0
-        while k < K:
-            at = ahead + r + (PAIR // 2 if k >= 5 else 0)
-            if K - k >= 5:
-                _products_5(XT, r, stride, W, W.size // K, k, d, S, X, at, step)
-                k += 5
-            elif K - k >= 2:
-                _products_2(XT, r, stride, W, W.size // K, k, d, S, X, at, step)
-                k += 2
-            else:
-                _products_1(XT, r, stride, W, W.size // K, k, d, S, X, at, step)
-                k += 1
+    for r in range(size):
+        low[r], top[r] = S[y[start + r], r], -np.inf
+        S[y[start + r], r] = -np.inf
+    for k in range(S.shape[0]):
+        for r in range(size):
+            top[r] = S[k, r] if S[k, r] > top[r] else top[r]
+    for r in range(size):
+        low[r] -= top[r]
 
 
-@inner_jit
-def _add(XT: Any, stride: int, first: int, last: int, C: Any, K: int, d: int, V: Any) -> None:
-    """Add the rows ``first..last`` of the buffer, a multiple of LANES, times their factors to V.
-
-    V has d columns, a multiple of COLUMNS.
-    """
-    k = 0
-    while k < K:
-        size = 5 if K - k >= 5 else 2 if K - k >= 2 else 1
-        for j in range(0, d, COLUMNS):
-            if size == 5:
-                _sums_5(XT, j, C, k, stride, first, last, V, d)
-            elif size == 2:
-                _sums_2(XT, j, C, k, stride, first, last, V, d)
-            else:
-                _sums_1(XT, j, C, k, stride, first, last, V, d)
-        k += size
+@inner_vector_jit
+def _relative_weights(S: Any, size: int, F: Any, total: Any, bits: Any, scale: Any) -> None:
+    """Write ``exp(low - m_rk)`` for each pair, and their sum in place of the largest products."""
+    K, stride = S.shape
+    for k in range(K):
+        for r in range(size):
+            S[k, r] = S[k, r] - total[r] if S[k, r] - total[r] > NEGLIGIBLE else NEGLIGIBLE
+    total[:size] = 0.0
+    exp_all(S.reshape(K * stride), K * stride, bits, scale, F.reshape(K * stride))
+    for k in range(K):
+        for r in range(size):
+            F[k, r] = F[k, r] if S[k, r] > NEGLIGIBLE else 0.0
+            total[r] += F[k, r]
 
 
-@inner_jit
-def _add_few(A: Any, rows: Any, first: int, last: int, C: Any, V: Any) -> None:
-    """Add rows one by one to the vectors of the classes in which they have a factor."""
-    X, K = A[-1], C.shape[0]
-    for r in range(first, last):
-        i = rows[r]
-        for k in range(K):
-            c, at = C[k, r], k * (V.size // K)
-            if c != 0.0:
-                for j in range(X.shape[1]):
-                    V[at + j] += c * X[i, j]
+@inner_vector_jit
+def _see(out: Any, m: Any, s: Any, start: int, size: int) -> float:
+    """Return the smallest margin of rows that have weight; one that is not finite makes every number NaN."""
+    smallest = np.inf
+    for r in range(size):
+        if s.size == 0 or s[start + r] > 0.0:
+            smallest = m[r] if m[r] < smallest else smallest
+            if not -np.inf < m[r] < np.inf:
+                out[:] = np.nan
+    out[MARGIN] = smallest if smallest < out[MARGIN] else out[MARGIN]
+    return smallest
 
 
-@inner_jit
-def _sort_block(y: Any, start: int, size: int, rows: Any, cuts: Any) -> Any:
-    """Order the rows of a block by class, each class padded to LANES rows; return the padded size.
-
-    The rows of class k are at ``cuts[k, 0]..cuts[k, 1]``; what pads them repeats one of them.
-    """
-    cuts[:] = 0
-    for i in range(start, start + size):
-        cuts[y[i], 1] += 1
-    place: Any = np.int64(0)
-    for k in range(cuts.shape[0]):
-        count = cuts[k, 1]
-        cuts[k, 0] = cuts[k, 1] = place
-        place += -(-count // LANES) * LANES
-    for i in range(start, start + size):
-        rows[cuts[y[i], 1]] = i
-        cuts[y[i], 1] += 1
-    for k in range(cuts.shape[0]):
-        _pad(rows, cuts[k, 0], cuts[k, 1], np.int64(LANES))
-    return place
-
-
-@inner_jit
-def _pad(rows: Any, first: int, last: int, multiple: Any) -> Any:
-    """Repeat the last of the rows ``first..last`` until their number is a multiple; return the new end."""
-    end = first + -(-(last - first) // multiple) * multiple
-    for r in range(last, end):
-        rows[r] = rows[last - 1]
-    return end
+@inner_vector_jit
+def _weigh(
+    S: Any, F: Any, y: Any, s: Any, signs: Any, start: int, size: int, loss: int, scalars: Any, vector: Any,
+    low: Any, total: Any, c: Any, bits: Any, scale: Any,
+) -> bool:  # fmt: skip
+    """Turn products into factors; return whether any row carries weight. All pairs are in one group."""
+    _smallest_margins(S, y, start, size, total, low)
+    margin, sums = _see(scalars[0], low, s, start, size), scalars[0]
+    # A soft margin is below the smallest margin, by at most the logarithm of the number of classes.
+    far = NEGLIGIBLE - math.log(S.shape[0])
+    if s.size == 0 and loss == EXPONENTIAL and -margin - sums[SLOPE_SHIFT] < far:
+        sums[COUNT] += size
+        return False
+    _relative_weights(S, size, F, total, bits, scale)
+    for r in range(size):
+        low[r] -= math.log(total[r])
+    margin = sums[MARGIN]
+    absorb(low, signs, s, start, size, loss, scalars, vector, c)
+    sums[MARGIN] = margin  # that of pairs, not of soft margins
+    for r in range(size):
+        total[r] = -c[r] / total[r]
+    for k in range(S.shape[0]):
+        for r in range(size):
+            F[k, r] *= total[r]
+    for r in range(size):
+        F[y[start + r], r] = c[r]
+    return True
 
 
-@inner_jit
-def _multiply(
-    A: Any, rows: Any, count: int, W: Any, K: int, d: int, XT: Any, stride: int, S: Any, ahead: int
-) -> None:
-    """Write the products of ``count`` rows, a multiple of PAIR, with the vectors of all classes to S."""
-    if len(A) == CSR:
-        width = W.size // d
-        for r in range(count):
-            start, stop = A[2][rows[r]], A[2][rows[r] + 1]
-            for k in range(0, width, LANES):
-                sparse_products(A[0], A[1], start, stop, W, width, k, XT)
-            for k in range(K):
-                S[k * stride + r] = XT[k]
-    else:
-        _pack(A, rows, count, d, XT, stride)
-        _products(A, XT, stride, count, W, K, d, S, ahead)
-
-
-@inner_jit
-def _add_rows(
-    A: Any, rows: Any, first: int, count: int, C: Any, S: Any, d: int, XT: Any, is_packed: bool, V: Any
-) -> None:
-    """Add rows times their factors C to V; S is C as a flat array."""
-    K, stride = C.shape
-    if len(A) == CSR:
-        width = V.size // d
-        for r in range(first, first + count):
-            start, stop, weight = A[2][rows[r]], A[2][rows[r] + 1], 0.0
-            for k in range(width):
-                XT[k] = C[k, r] if k < K else 0.0
-                weight = max(weight, abs(XT[k]))
-            for k in range(0, width if weight != 0.0 else 0, LANES):
-                sparse_sums(A[0], A[1], start, stop, XT, k, V, width)
-    elif count <= FEW_ROWS:
-        _add_few(A, rows, first, first + count, C, V)
-    else:
-        end = _pad(rows, first, first + count, np.int64(LANES))
-        for k in range(K):
-            for r in range(first + count, end):
-                C[k, r] = 0.0
-        if not is_packed:
-            _pack(A, rows, end, d, XT, stride)
-        _add(XT, stride, first, end, S, K, V.size // K, V)
+@inner_vector_jit
+def _weigh_class(
+    S: Any, F: Any, own: int, s: Any, signs: Any, start: int, size: int, scalars: Any, vectors: Any,
+    low: Any, c: Any, bits: Any, scale: Any,
+) -> bool:  # fmt: skip
+    """Turn the products of rows of class ``own`` into factors, with a group for each other class."""
+    is_weighed = False
+    F[:] = 0.0
+    for k in range(S.shape[0]):
+        if k == own:
+            continue
+        group = scalars[k : k + 1]
+        for r in range(size):
+            low[r] = S[own, r] - S[k, r]
+        _see(group[0], low, s, start, size)
+        has_weight = True
+        if s.size == 0:
+            has_weight = absorb_plain(low, signs, start, size, group[0], vectors[k], c, bits, scale)
+        else:
+            absorb(low, signs, s, start, size, EXPONENTIAL, group, vectors[k : k + 1], c)
+        if has_weight:
+            F[k, :size] = c[:size]
+            is_weighed = True
+    return is_weighed
 
 
 @jit
 def joint_slices(
-    A: Any, y: Any, s: Any, W: Any, K: int, d: int, loss: int, block: int,
+    A: Any, rows: Any, y: Any, s: Any, signs: Any, W: Any, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
 ) -> None:  # fmt: skip
     """Tally slices ``first..last`` of the storage A with the vectors of K classes.
 
+    ``rows`` are the rows in the order in which they are read; the classes ``y``, the weights ``s`` (empty if
+    all are 1) and ``signs``, all +1, have that order too. W has shape (K, d), for CSR rows (d, K).
     ``scalars`` has shape (slices, groups, 6) with one group or K^2, ``vectors`` (slices, 1 or K, *W.shape):
-    the sums of each class, or for each class those of its pairs with every class. `arranged` gives W.
+    the sums of each class, or for each class, whose rows come together, those of its pairs with every class.
     """
-    by_class = scalars.shape[1] > 1
-    stride = block + PAIR + (K * LANES if by_class else 0) + 8  # a power of two would use few sets of a cache
-    C, XT = np.empty((K, stride)), np.zeros(W.shape[1] * (1 if len(A) == CSR else stride))
-    S, W = C.reshape(K * stride), W.reshape(W.size)
-    top, gaps, total, factor = np.empty(stride), np.empty(stride), np.empty(stride), np.empty(stride)
-    rows, cuts = np.empty(stride, np.int64), np.empty((K, 2), np.int64)
-    zero: Any = np.int64(0)  # functions would be compiled apart for a literal 0
+    K, d = (W.shape[1], W.shape[0]) if len(A) == CSR else W.shape
+    S, F, B = np.zeros((K, block)), np.zeros((K, block)), np.empty((0 if len(A) == CSR else block, d))
+    low, total, c, bits = np.empty(block), np.empty(block), np.empty(block), np.empty(K * block, np.int64)
+    scale, sums, by_class, padded = bits.view(np.float64), np.empty(K), scalars.shape[1] > 1, 0
     for p in range(first, last):
         clear(scalars[p])
         vectors[p] = 0.0
-        out, vector = scalars[p, 0], vectors[p, 0].reshape(W.size)
-        for start in range(bounds[p], bounds[p + 1], block):
-            size = min(block, bounds[p + 1] - start)
-            if by_class:
-                count = _sort_block(y, start, size, rows, cuts)
+        start = bounds[p]
+        while start < bounds[p + 1]:
+            own, size = y[start], min(block, bounds[p + 1] - start)
+            while by_class and y[start + size - 1] != own:
+                size -= 1
+            chosen = rows[start : start + size]
+            if len(A) == CSR:
+                _sparse_products(A, chosen, size, W, S, sums)
             else:
-                count = size
-                for r in range(size):
-                    rows[r] = start + r
-            _multiply(A, rows, _pad(rows, zero, count, np.int64(PAIR)), W, K, d, XT, stride, S, start + size)
+                padded = _pack(A, chosen, size, B)
+                _products(B, padded, W, S)
+            V = vectors[p, own if by_class else 0]
             if by_class:
-                for k in range(K):
-                    a, size = cuts[k, 0], cuts[k, 1] - cuts[k, 0]
-                    if size == 0:
-                        continue
-                    sums = scalars[p, k * K : k * K + K]
-                    groups = vectors[p, k].T if len(A) == CSR else vectors[p, k]
-                    count = weigh_class(C, s, rows, a, size, k, sums, groups, gaps, total)
-                    if count > 0:
-                        V = vectors[p, k].reshape(W.size)
-                        _add_rows(A, rows, a, count, C, S, d, XT, count > 0, V)
+                has_weight = _weigh_class(
+                    S, F, own, s, signs, start, size, scalars[p, own * K : own * K + K],
+                    V.T if len(A) == CSR else V, low, c, bits, scale,
+                )  # fmt: skip
             else:
-                count = weigh(C, y, s, rows, size, loss, out, vector, top, gaps, total, factor)
-                if count > 0:
-                    _add_rows(A, rows, zero, count, C, S, d, XT, count == size, vector)
+                has_weight = _weigh(
+                    S, F, y, s, signs, start, size, loss, scalars[p], V.reshape((1, V.size)),
+                    low, total, c, bits, scale,
+                )  # fmt: skip
+                F[:, size:padded] = 0.0
+            if has_weight and len(A) == CSR:
+                _sparse_add(A, chosen, size, F, V, sums)
+            elif has_weight:
+                _add(B, padded, F, V)
+            start += size
         if loss == EXPONENTIAL:
             for g in range(scalars.shape[1]):
-                scalars[p, g, SHIFT], scalars[p, g, MASS] = (
-                    scalars[p, g, SLOPE_SHIFT],
-                    scalars[p, g, SLOPE_MASS],
-                )
-
-
-@jit
-def joint_margins(
-    A: Any, y: Any, W: Any, b: Any, K: int, d: int, block: int, first: int, last: int, out: Any
-) -> None:
-    """Write ``<w_y - w_j, x_i> + b_y - b_j`` for rows ``first..last`` and all classes, inf for j = y."""
-    stride = block + PAIR + 8
-    S, XT = np.empty(K * stride), np.zeros(W.shape[1] * (1 if len(A) == CSR else stride))
-    rows, W = np.empty(stride, np.int64), W.reshape(W.size)
-    zero: Any = np.int64(0)
-    for start in range(first, last, block):
-        size = min(block, last - start)
-        for r in range(size):
-            rows[r] = start + r
-        _multiply(A, rows, _pad(rows, zero, size, np.int64(PAIR)), W, K, d, XT, stride, S, start + size)
-        for r in range(size):
-            i, own = start + r, y[start + r]
-            product = S[own * stride + r] + b[own]
-            for k in range(K):
-                out[i, k] = product - (S[k * stride + r] + b[k])
-            out[i, own] = np.inf
+                scalars[p, g, SHIFT] = scalars[p, g, SLOPE_SHIFT]
+                scalars[p, g, MASS] = scalars[p, g, SLOPE_MASS]

@@ -1,7 +1,7 @@
 """Numba kernels: one fused pass over dense or CSR rows. Imported on first use, never with prgd.
 
 Each kernel walks slices ``first..last`` of the rows, block by block: margins of a block, their
-weights relative to the running largest (`_absorb`), then the weighted sum of the same rows while
+weights relative to the running largest (`absorb`), then the weighted sum of the same rows while
 they are still in cache. Rows whose weight is below e^-50 of the largest seen (with sample weights, of the sum
 so far) are skipped: 1e9 of them together stay below rounding.
 
@@ -29,16 +29,19 @@ from prgd.rows._block_kernels import (
     dense_add,
     dense_margins,
     dense_two_margins,
-    wide_margins,
+    exact_jit,
+    inner_exact_jit,
+    inner_vector_jit,
+    jit,
 )
-from prgd.rows._compile import inner_exact_jit, inner_vector_jit, jit
-from prgd.rows.arrays import COLUMNS, ROWS, WIDE
+from prgd.rows.arrays import COLUMNS, ROWS
 from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
+SPLITTER = 2.0**27 + 1.0  # the constant of `prgd.core.arithmetic.split`
 
 
 @inner_exact_jit
@@ -93,7 +96,7 @@ def exp_polynomial(r: float) -> float:
 
 
 @inner_vector_jit
-def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
+def exp_all(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
     """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
 
     e^x = 2^n e^r with |r| <= log(2) / 2; ``scale`` is a float64 view of ``bits``, where 2^n is built.
@@ -108,10 +111,10 @@ def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
 
 
 @inner_vector_jit
-def _absorb_plain(
+def absorb_plain(
     m: Any, y: Any, start: int, size: int, out: Any, vector: Any, c: Any, bits: Any, scale: Any
 ) -> bool:
-    """Do what `_absorb` does for the exponential loss without weights or classes, the most frequent case.
+    """Do what `absorb` does for the exponential loss without weights or classes, the most frequent case.
 
     The answer says whether any row of the block carries weight. ``m`` is overwritten.
     """
@@ -127,7 +130,7 @@ def _absorb_plain(
     shift, mass = out[SLOPE_SHIFT], 0.0
     for i in range(size):
         m[i] = max(-m[i] - shift, NEGLIGIBLE)
-    _exp(m, size, bits, scale, c)
+    exp_all(m, size, bits, scale, c)
     for i in range(size):
         c[i] = c[i] if m[i] > NEGLIGIBLE else 0.0
         mass += c[i]
@@ -137,7 +140,7 @@ def _absorb_plain(
 
 
 @inner_exact_jit
-def _absorb(
+def absorb(
     m: Any, y: Any, s: Any, start: int, size: int, loss: int, scalars: Any, vectors: Any, c: Any
 ) -> None:
     """Add a block of margins to the sums; leave in ``c`` the factor of each row x_i of the block."""
@@ -188,6 +191,17 @@ def _absorb_second(m: Any, y: Any, s: Any, start: int, size: int, scalars: Any) 
             scalars[g, SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
 
 
+@inner_exact_jit
+def clear(scalars: Any) -> None:
+    """Write the scalars of no rows to each group."""
+    for g in range(scalars.shape[0]):
+        scalars[g, SHIFT] = scalars[g, SLOPE_SHIFT] = -np.inf
+        scalars[g, MASS] = scalars[g, SLOPE_MASS] = scalars[g, COUNT] = 0.0
+        scalars[g, MARGIN] = np.inf
+        if scalars.shape[1] > SECOND:
+            scalars[g, SECOND] = np.inf
+
+
 @jit
 def tally_slices(
     A: Any, y: Any, s: Any, w: Any, v: Any, loss: int, block: int,
@@ -197,32 +211,24 @@ def tally_slices(
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
     rows of label +1 and -1 are summed apart. ``s`` is an empty tuple for one group, the exponential loss and
-    no weights; otherwise it holds the weights, an empty array if all are 1. ``v`` holds the second direction,
+    no weights; otherwise it holds the weights, an empty array if all are 1. ``v`` is the second direction,
     an empty array if there is none, else a seventh scalar is found; CSR rows have it beside w, in an array of
-    shape (d, 2). For wide rows v also holds the number of columns that are taken at a time. Whether there is
-    a second direction is asked at run time: two kernels would take twice as long to compile.
+    shape (d, 2). Whether there is a second direction is asked at run time: two kernels would take twice as
+    long to compile.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)
     scale, second = bits.view(np.float64), np.empty(block)
-    groups, has_weight, has_second = scalars.shape[1], True, v[0].size > 0
+    groups, has_weight, has_second = scalars.shape[1], True, v.size > 0
     for k in range(first, last):
-        for g in range(groups):
-            scalars[k, g, SHIFT] = scalars[k, g, SLOPE_SHIFT] = -np.inf
-            scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS] = scalars[k, g, COUNT] = 0.0
-            scalars[k, g, MARGIN] = np.inf
-            if has_second:
-                scalars[k, g, SECOND] = np.inf
-            for j in range(w.size):
-                vectors[k, g, j] = 0.0
+        clear(scalars[k])
+        vectors[k] = 0.0
         # Views are made once: Numba counts references, which costs as much as a short row.
         sums, sums_0, vectors_k = scalars[k], scalars[k, 0], vectors[k]
         vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            if len(v) == WIDE:
-                wide_margins(A[0], y, w, v[0], v[1], start, size, m, second)
-            elif not has_second:
+            if not has_second:
                 if len(A) == ROWS:
                     dense_margins(A[0], y, w, start, size, m)
                 elif len(A) == COLUMNS:
@@ -230,17 +236,17 @@ def tally_slices(
                 else:
                     csr_margins(A[0], A[1], A[2], y, w, start, size, m)
             elif len(A) == ROWS:
-                dense_two_margins(A[0], y, w, v[0], start, size, m, second)
+                dense_two_margins(A[0], y, w, v, start, size, m, second)
             elif len(A) == COLUMNS:
-                columns_two_margins(A[0], y, w, v[0], start, size, m, second)
+                columns_two_margins(A[0], y, w, v, start, size, m, second)
             else:
-                csr_two_margins(A[0], A[1], A[2], y, v[0], start, size, m, second)
+                csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
             if has_second:
                 _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
-                has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
+                has_weight = absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
-                _absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
+                absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
             for g in range(groups if has_weight else 0):
                 # Rows of the group that carry weight; with a literal 0, `dense_add` would be compiled twice.
                 count: Any = np.int64(0)
@@ -319,3 +325,50 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
         else:
             csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
     return total
+
+
+# An error-free transformation is a formula whose value would be 0 in the algebra of real numbers, which a
+# compiler that may reassociate or contract would remove: the functions below have no ``fastmath``.
+@inner_exact_jit
+def _add(total: float, low: float, size: float, x: float, w: Any) -> tuple[float, float, float]:
+    """Add ``x w`` to the sum ``total + low``; ``size`` adds the absolute corrections, for the error bound.
+
+    The formulas are those of `prgd.core.arithmetic.two_product` and `two_sum`; w comes with its two halves.
+    """
+    w, w_high, w_low = w
+    product = x * w
+    spread = SPLITTER * x
+    x_high = spread - (spread - x)
+    x_low = x - x_high
+    error = x_low * w_low - (((product - x_high * w_high) - x_low * w_high) - x_high * w_low)
+    new = total + product
+    other = new - total
+    correction = ((total - (new - other)) + (product - other)) + error
+    return new, low + correction, size + abs(correction)
+
+
+@exact_jit
+def accurate_products(
+    A: Any, w: Any, intercept: float, first: int, last: int, products: Any, corrections: Any
+) -> None:
+    """Write ``<w, x_i> + intercept`` and the absolute corrections of rows ``first..last`` by Dot2.
+
+    ``w`` is the vector with its high and low parts. A row is a loop of its own in every kind of storage, so
+    that the numbers are the same for all of them, bit by bit.
+    """
+    v, high, low_part = w
+    for i in range(first, last):
+        total, low, size = intercept, 0.0, 0.0
+        if len(A) == ROWS:
+            for j in range(v.size):
+                x = np.float64(A[0][i, j])
+                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
+        elif len(A) == COLUMNS:
+            for j in range(v.size):
+                x = np.float64(A[0][j, i])
+                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
+        else:
+            for q in range(A[2][i], A[2][i + 1]):
+                j, x = A[1][q], np.float64(A[0][q])
+                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
+        products[i], corrections[i] = total + low, size

@@ -1,37 +1,28 @@
-"""Rows that lie in arrays, summed by the compiled kernels in threads: what dense and CSR rows share."""
+"""Rows that lie in arrays, dense or CSR, in memory or mapped: summed by compiled kernels in threads.
+
+NumPy and SciPy (`PlainRows`) answer queries without a kernel, and all rare queries about small rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd.core.arithmetic import split
-from prgd.core.errors import NotFiniteError
-from prgd.core.threads import each, physical_memory, threads_of
-from prgd.core.types import Array, Indices, lazy
+from prgd.core.threads import each, single_blas, threads_of
+from prgd.core.types import Array, Indices
 from prgd.losses import EXPONENTIAL
-from prgd.rows.base import Block, LeafRows
-from prgd.rows.fingerprint import Fingerprint, Words, keys
-from prgd.rows.gathered import GatheredRows
-from prgd.rows.joint_queries import (
-    JointMarginsAt,
-    JointSmallestAt,
-    JointTallyAt,
-)
+from prgd.rows.base import Block, LeafRows, M, Query, register
+from prgd.rows.exact import as_float, canonical_csr, check_shape
+from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import (
-    Accurate,
-    AccurateAt,
-    CurvatureAt,
-    MarginsAt,
-    Measure,
-    Measurement,
-    SmallestAt,
-    TallyAt,
-)
+from prgd.rows.queries import Accurate, AccurateAt, CurvatureAt, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.tally import SECOND, Tally, merge_slices
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
@@ -42,13 +33,14 @@ JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unl
 # Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
 # without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
 SMALL_ENTRIES = 2**17
-_VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
+_JOINT_BLOCK_BYTES = 2**17  # of a block of rows in a joint pass, which stays in the second-level cache
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
 # is the number of its arrays, by which the kernels tell them apart.
 ROWS, COLUMNS, CSR = 1, 2, 3
-# Rows of more columns than these are taken in pieces: two vectors would not stay in the first-level cache.
-# The length of another tuple, that of the second direction, tells the kernel which rows are wide.
-PIECE, WIDE = 1024, 2
+_BLOCK = 16  # rows of a dense block: they are so few that the memory never waits for the exponentials
+_COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
+# A sparse block has so many entries because w and the sum compete for the second-level cache.
+_SPARSE_BLOCK_ENTRIES, _MAX_SPARSE_BLOCK = 2**17, 4096
 
 
 @dataclass(frozen=True)
@@ -60,11 +52,59 @@ class Storage:
     d: int
     block: int  # rows that a kernel keeps in the cache between the two uses of each
     bounds: Indices  # first row of each slice, and n
-    locate: Callable[[int], int]  # row -> the first of its columns that is not finite
     gather: Callable[[Indices], Block]  # indices -> rows x_i as float64, dense or CSR
+    part: Callable[[int, int], Block]  # consecutive rows as float64, without a copy if they are float64
     entries: int  # that are stored
-    whole: Callable[[], Block]  # all rows as float64, dense or CSR, without a copy if they are float64
     is_sparse: bool = False
+
+
+class PlainRows(LeafRows):
+    """Some consecutive rows of a `Storage`, with no faster way for any query than products by NumPy or SciPy.
+
+    Examples
+    --------
+    >>> rows = PlainRows(dense_storage(np.array([[1.0, 0.0], [0.0, 2.0]])), Labels.read([1, -1], None, 2))
+    >>> rows.times(np.array([3.0, 1.0])), rows.combine(np.array([1.0, -1.0]))
+    (array([3., 2.]), array([ 1., -2.]))
+    """
+
+    def __init__(self, storage: Storage, labels: Labels, first: int = 0, last: int | None = None) -> None:
+        self._storage, self._first, self.labels = storage, first, labels
+        self.n, self.d = (storage.n if last is None else last) - first, storage.d
+        self.is_sparse = storage.is_sparse
+
+    def take(self, indices: Indices) -> Block:
+        """Return the rows x_i of these indices."""
+        return self._storage.gather(indices + self._first)
+
+    def blocks(self, max_rows: int) -> Iterator[tuple[slice, Block]]:
+        """Yield the rows part by part, float64 rows without a copy."""
+        for start in range(0, self.n, max_rows):
+            stop = min(start + max_rows, self.n)
+            yield slice(start, stop), self._storage.part(self._first + start, self._first + stop)
+
+    @property
+    def row_entries(self) -> int:
+        """Mean number of stored entries of a row, at least 1."""
+        return max(self._storage.entries // self._storage.n, 1)
+
+    def times(self, w: Array) -> Array:
+        """Return ``<w, x_i>`` for every row."""
+        # Unlike BLAS, einsum gives the same bits on any number of threads.
+        return np.asarray(self._all @ w if self.is_sparse else np.einsum("ij,j->i", self._all, w))
+
+    def combine(self, c: Array) -> Array:
+        """Return ``X^T c``."""
+        return np.asarray(self._transpose @ c if self.is_sparse else np.einsum("ij,i->j", self._all, c))
+
+    @cached_property
+    def _all(self) -> Block:
+        return self._storage.part(self._first, self._first + self.n)
+
+    @cached_property
+    def _transpose(self) -> Block:
+        # SciPy checks the arrays of a new transpose, which takes longer than the product of small rows.
+        return self._all.T
 
 
 class ArrayRows(LeafRows):
@@ -78,24 +118,56 @@ class ArrayRows(LeafRows):
         self._storage = storage
         self._threads = min(threads_of(n_jobs), storage.bounds.size - 1)
         self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
+        self._plain = PlainRows(storage, labels)
 
-    @lazy
-    def gathered(self) -> LeafRows | None:
-        """All rows in one block if they are small, else None."""
-        return GatheredRows(self._storage.whole(), self.labels) if self.is_small else None
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by a kernel, or by NumPy: in slices unless the rows are small."""
+        labels = self.labels if labels is None else labels
+        if type(query) in self.own_answers and (query.is_repeated or not self.is_small):
+            return super().ask(query, labels)
+        if self.is_small:
+            return query.answer(self._plain, labels)
+        slices = [slice(int(a), int(b)) for a, b in pairwise(self._slices_of(query))]
+
+        def work(first: int, last: int) -> list[M]:
+            found = []
+            for at in slices[first:last]:
+                mine = labels.part(at)
+                found.append(query.part(at).answer(PlainRows(self._storage, mine, at.start, at.stop), mine))
+            return found
+
+        with single_blas():
+            return query.merge([answer for part in self._each(work, len(slices)) for answer in part])
+
+    def _slices_of(self, query: Query[Any]) -> Indices:
+        """Return the bounds of slices whose answers together take little memory."""
+        bounds = self._storage.bounds
+        if not isinstance(query, JointTallyAt):
+            return bounds
+        most = max(JOINT_BYTES // (8 * query.numbers), 2)
+        return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         return self._storage.gather(indices)
 
+    def blocks(self, max_rows: int) -> Iterator[tuple[slice, Block]]:
+        """Yield the rows part by part, float64 rows without a copy."""
+        return self._plain.blocks(max_rows)
+
+    @property
+    def row_entries(self) -> int:
+        """Mean number of stored entries of a row, at least 1."""
+        return self._plain.row_entries
+
     @property
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
-        bounds = self._storage.bounds
+        bounds, classes = self._storage.bounds, len(self.labels.class_weights)
         if self.labels.is_joint:
-            bounds = self._joint_bounds(len(self.labels.class_weights), by_class=True)
+            bounds = self._slices_of(JointTallyAt(np.empty((classes, self.d)), EXPONENTIAL, by_class=True))
         longest = int(np.diff(bounds).max())
-        return longest + longest // 16 + bounds.size + 8
+        return longest + longest // 16 + bounds.size + classes + 8
 
     def _each(self, work: Callable[[int, int], Any], slices: int | None = None) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
@@ -124,66 +196,36 @@ class ArrayRows(LeafRows):
         self._each(work)
         return merge_slices(scalars, vectors)
 
-    def _second(self, query: TallyAt) -> tuple[Any, ...]:
+    def _second(self, query: TallyAt) -> Any:
         """Return the second direction as `tally_slices` takes it."""
         if query.second is None:
-            v = np.empty((0, 2) if self.is_sparse else 0)
-        else:
-            v = np.ascontiguousarray(query.second, dtype=np.float64)
-            v = np.stack([query.w, v], axis=1) if self.is_sparse else v
-        A = self._storage.A
-        is_wide = self.d > PIECE and len(A) == ROWS and A[0].flags.c_contiguous
-        # Pieces of about one size, of a multiple of 64 columns.
-        piece = -(-self.d // (-(-self.d // PIECE) * 64)) * 64
-        return (frozen(v), piece) if is_wide else (frozen(v),)
+            return frozen(np.empty((0, 2) if self.is_sparse else 0))
+        v = np.ascontiguousarray(query.second, dtype=np.float64)
+        return frozen(np.stack([query.w, v], axis=1) if self.is_sparse else v)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels
 
-        s, (K, d) = self._storage, query.w.shape
-        bounds = self._joint_bounds(K, query.by_class)
-        slices, classes = bounds.size - 1, K if query.by_class else 1
-        W, block = _joint_kernels.arranged(s.A, query.w), _joint_kernels.block_of(K, d, query.by_class)
-        scalars, vectors = np.empty((slices, classes**2, 6)), np.empty((slices, classes, *W.shape))
+        s, bounds, classes = self._storage, self._slices_of(query), len(query.w) if query.by_class else 1
+        W = np.ascontiguousarray(query.w.T if s.is_sparse else query.w)
+        scalars = np.empty((bounds.size - 1, classes**2, SECOND))
+        vectors = np.empty((bounds.size - 1, classes, *W.shape))
+        rows, weights = np.arange(self.n), labels.sample_weight
+        if query.by_class:  # in each slice the rows of a class come together
+            codes = labels.codes.astype(np.uint16) if len(W) < 2**16 else labels.codes
+            rows = np.concatenate([a + np.argsort(codes[a:b], kind="stable") for a, b in pairwise(bounds)])
+            weights = weights[rows] if weights.size else weights
+        y, block = labels.codes[rows], min(max(_JOINT_BLOCK_BYTES // (64 * self.d), 2), 32) * 8
 
         def work(first: int, last: int) -> None:
             _joint_kernels.joint_slices(
-                s.A, labels.codes, labels.sample_weight, W, K, d, query.loss.code, block,
+                s.A, rows, y, weights, labels.signs, W, query.loss.code, block,
                 bounds, first, last, scalars, vectors,
             )  # fmt: skip
 
-        self._each(work, slices)
-        if s.is_sparse:  # from columns of all classes to classes of all columns
-            vectors = vectors.swapaxes(2, 3)
-        vectors = vectors[:, :, :K, :d]
-        return merge_slices(scalars, vectors.reshape(slices, classes**2, -1))
-
-    def _joint_bounds(self, K: int, by_class: bool) -> Indices:
-        """Return slices whose vectors together take little memory, each made of some of the storage's."""
-        bounds = self._storage.bounds
-        vector_bytes = 8 * self.d * (K * K if by_class else K)
-        most = max(JOINT_BYTES // vector_bytes, 2)
-        return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
-
-    def _joint_margins(self, query: JointMarginsAt, labels: Labels) -> Array:
-        return self._pair_margins(query.w, np.zeros(len(query.w)), labels)
-
-    def _joint_smallest(self, query: JointSmallestAt, labels: Labels) -> Any:
-        if query.is_accurate:
-            return query.answer(self, labels)
-        return query.pick(self._pair_margins(query.w, query.intercept, labels), labels)
-
-    def _pair_margins(self, w: Array, intercept: Array, labels: Labels) -> Array:
-        from prgd.rows import _joint_kernels
-
-        s, (K, d), out = self._storage, w.shape, np.empty((self.n, len(w)))
-        W, b, block = _joint_kernels.arranged(s.A, w), frozen(intercept), _joint_kernels.block_of(K, d, False)
-        self._each(
-            lambda i, j: _joint_kernels.joint_margins(
-                s.A, labels.codes, W, b, K, d, block, s.bounds[i], s.bounds[j], out
-            )
-        )
-        return out
+        self._each(work, bounds.size - 1)
+        vectors = vectors.swapaxes(2, 3) if s.is_sparse else vectors
+        return merge_slices(scalars, vectors.reshape(bounds.size - 1, classes**2, -1))
 
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
@@ -195,7 +237,7 @@ class ArrayRows(LeafRows):
         return out
 
     def _accurate(self, query: AccurateAt, labels: Labels) -> Accurate:
-        from prgd.rows._accurate_kernels import accurate_products
+        from prgd.rows._kernels import accurate_products
 
         s, (products, corrections) = self._storage, np.empty((2, self.n))
         with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
@@ -204,29 +246,8 @@ class ArrayRows(LeafRows):
         self._each(lambda i, j: accurate_products(s.A, w, b, s.bounds[i], s.bounds[j], products, corrections))
         return query.bounded(products, corrections, labels)
 
-    def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
-        if query.near is not None:
-            return query.answer(self, labels)
-        return query.pick(self._margins(MarginsAt(query.w), labels), labels)
-
-    def _measure(self, query: Measure, labels: Labels) -> Measurement:
-        from prgd.rows._norm_kernels import measure
-
-        s, norms = self._storage, np.empty(self.n)
-        for row in self._each(lambda a, b: int(measure(s.A, s.bounds[a], s.bounds[b], norms))):
-            if row >= 0:
-                raise NotFiniteError(row, s.locate(row))
-        return Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
-
-    def _fingerprint(self, query: Fingerprint, labels: Labels) -> Words:
-        from prgd.rows._norm_kernels import hash_rows
-
-        s, (low, high) = self._storage, (key.view(np.uint64) for key in keys(self.d))
-        zero = (low * high).sum()
-        sums = self._each(
-            lambda a, b: int(hash_rows(s.A, low, high, zero, s.bounds[a], s.bounds[b], query.first))
-        )
-        return query.words(sum(sums), labels)
+    def _from_margins(self, query: Any, labels: Labels) -> Any:
+        return query.answer(self, labels)  # which asks for all margins
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
@@ -264,37 +285,137 @@ class ArrayRows(LeafRows):
     own_answers: ClassVar = {
         TallyAt: _tally,
         JointTallyAt: _joint_tally,
-        JointMarginsAt: _joint_margins,
-        JointSmallestAt: _joint_smallest,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         AccurateAt: _accurate,
-        SmallestAt: _smallest,
-        Measure: _measure,
-        Fingerprint: _fingerprint,
+        SmallestAt: _from_margins,
     }
 
 
-def even_bounds(n: int, row_bytes: float, block: int) -> Indices:
-    """Cut n rows of equal size into slices at multiples of ``block`` rows."""
-    slices = int(min(max(n * row_bytes // SLICE_BYTES, 1), MAX_SLICES, -(-n // block)))
-    return np.unique(np.append(np.arange(slices) * n // slices // block * block, n)).astype(np.int64)
+class DenseRows(ArrayRows):
+    """Rows of a two-dimensional array.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        float32 and float64 are used as they lie; sums are in float64 for both. Other types are
+        converted once, exactly: a number that has no float64 is refused.
+    y : array of shape (n,), optional
+        Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already.
+    sample_weight : array of shape (n,), optional
+    n_jobs : int, optional
+        Default: PRGD_NUM_THREADS, else all cores.
+
+    Examples
+    --------
+    >>> rows = DenseRows(np.array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
+    >>> rows.times(np.array([3.0, 1.0]))
+    array([3., 2.])
+    """
+
+    def __init__(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_jobs: int | None = None
+    ) -> None:
+        X = as_float(X)
+        n, _ = check_shape(X.shape)
+        super().__init__(dense_storage(X), Labels.read(y, sample_weight, n), n_jobs)
+        self._X = X
+
+    @property
+    def plain_array(self) -> Array | None:
+        """X itself if it lies as float64 in C order, else None."""
+        is_plain = self._X.dtype == np.float64 and self._X.flags.c_contiguous
+        return self._X if is_plain else None
 
 
-def check_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Return (n, d) if X is a matrix with at least one row and one column."""
-    if len(shape) != 2:
-        raise ValueError(
-            f"X must be a matrix of shape (rows, columns); got shape {tuple(shape)}. "
-            "Use X.reshape(-1, 1) for a single feature."
-        )
-    if shape[0] == 0 or shape[1] == 0:
-        raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
-    need, memory = _VECTORS * 8 * int(shape[1]), physical_memory()
-    if need > memory:
-        raise ValueError(
-            f"X has {int(shape[1]):,} columns: vectors of a number for each column take {need / 1e9:.3g} GB, "
-            f"out of core too, and this machine has {memory / 1e9:.3g} GB. If few columns are in use, number "
-            "these from 1 on, e.g. by hashing; else check the largest index of the file."
-        )
-    return int(shape[0]), int(shape[1])
+def dense_storage(X: npt.NDArray[Any]) -> Storage:
+    """Describe an array to the kernels."""
+    n, d = X.shape
+    block, by_columns = _BLOCK, X.flags.f_contiguous and not X.flags.c_contiguous
+    if by_columns:
+        block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
+
+    def gather(indices: Indices) -> Array:
+        return X[indices].astype(np.float64, copy=False)  # indexing has copied the rows already
+
+    def part(first: int, last: int) -> Array:
+        return frozen(X[first:last]).astype(np.float64, copy=False)
+
+    A = (frozen(X.T), frozen(X)) if by_columns else (frozen(X),)
+    # Rows of equal size are cut at multiples of a block.
+    slices = int(min(max(n * d * X.itemsize // SLICE_BYTES, 1), MAX_SLICES, -(-n // block)))
+    bounds = np.unique(np.append(np.arange(slices) * n // slices // block * block, n)).astype(np.int64)
+    return Storage(A, n, d, block, bounds, gather, part, n * d)
+
+
+class SparseRows(ArrayRows):
+    """Rows of a SciPy sparse matrix or array (other formats are converted to CSR once).
+
+    Parameters
+    ----------
+    X : sparse of shape (n, d)
+        float32 and float64 are used as they lie; other types are converted once, exactly.
+    y, sample_weight, n_jobs
+        As for `DenseRows`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> rows = SparseRows(sp.csr_array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
+    >>> rows.times(np.array([3.0, 1.0]))
+    array([3., 2.])
+    """
+
+    def __init__(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_jobs: int | None = None
+    ) -> None:
+        n, d = check_shape(X.shape)
+        X = canonical_csr(X)
+        storage = csr_storage(X.data, X.indices, X.indptr, d)
+        super().__init__(storage, Labels.read(y, sample_weight, n), n_jobs)
+
+    @property
+    def csr_arrays(self) -> tuple[Any, Any, Any]:
+        """X itself as (data, indices, indptr), with repeated entries added up."""
+        data, indices, indptr = self._storage.A
+        return data, indices, indptr
+
+
+def csr_storage(
+    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], d: int
+) -> Storage:
+    """Describe checked CSR arrays to the kernels; ``indptr`` may be that of a run of rows."""
+    pointers = np.ascontiguousarray(indptr, dtype=np.int64)
+    n, low, last = pointers.size - 1, int(pointers[0]), int(pointers[-1])
+
+    def gather(rows: Indices) -> Any:
+        from scipy.sparse import csr_array
+
+        counts = pointers[rows + 1] - pointers[rows]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        entries = np.arange(starts[-1]) + np.repeat(pointers[rows] - starts[:-1], counts)
+        values = data[entries].astype(np.float64)
+        return csr_array((values, indices[entries], starts), shape=(rows.size, d))
+
+    def part(first: int, last: int) -> Any:
+        from scipy.sparse import csr_array
+
+        starts = pointers[first : last + 1]
+        at = slice(int(starts[0]), int(starts[-1]))
+        values = data[at].astype(np.float64, copy=False)
+        return csr_array((values, indices[at], starts - starts[0]), shape=(last - first, d))
+
+    A = (frozen(data), frozen(indices), frozen(pointers))
+    entries = last - low
+    # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
+    # enough to give two or more threads work, and many slices need many entries for every column.
+    wanted = max(entries // (16 * d), min(2, entries // 2**17))
+    slices = min(MAX_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
+    cuts = np.linspace(low, last, max(slices, 1) + 1)[1:-1]
+    bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
+    block = min(max(_SPARSE_BLOCK_ENTRIES * n // max(entries, 1), 16), _MAX_SPARSE_BLOCK)
+    return Storage(A, n, d, block, bounds, gather, part, entries, is_sparse=True)
+
+
+register(lambda X: True, DenseRows, last=True)  # dense rows take whatever NumPy can read
+register(lambda X: hasattr(X, "tocsr"), SparseRows)

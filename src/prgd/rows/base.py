@@ -158,15 +158,19 @@ class LeafRows(Rows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by the engine's own method for its kind, else from the products."""
         labels = self.labels if labels is None else labels
-        if not query.is_repeated and (rows := self.gathered) is not None:
-            return query.answer(rows, labels)
         own = self.own_answers.get(type(query))
         return query.answer(self, labels) if own is None else cast(M, own(self, query, labels))
 
     @property
-    def gathered(self) -> LeafRows | None:
-        """The same rows without compiled kernels, if these should answer queries that are not repeated."""
-        return None
+    def row_entries(self) -> int:
+        """Mean number of stored entries of a row, at least 1."""
+        return self.d
+
+    def blocks(self, max_rows: int) -> Iterator[tuple[slice, Block]]:
+        """Yield all rows part by part, in float64, where a solver computes with them."""
+        for start in range(0, self.n, max_rows):
+            at = np.arange(start, min(start + max_rows, self.n))
+            yield slice(start, start + at.size), self.take(at)
 
     @abstractmethod
     def times(self, w: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prgd.core.namespace import like, namespace, to_host
-from prgd.core.types import Array, Signs
+from prgd.core.types import Array, Indices, Signs
 
 
 def is_sparse(block: Any) -> bool:
@@ -78,5 +78,25 @@ def row_squares(block: Any) -> Array:
         return np.asarray(np.einsum("ij,ij->i", block, block))
     if not is_sparse(block):
         return to_host(namespace(block).linalg.vector_norm(block, dim=1) ** 2)
-    row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-    return np.asarray(np.bincount(row_of_entry, block.data**2, block.shape[0]))
+    # A number after the last one lets an empty row at the end have a start, as reduceat wants.
+    sums = np.add.reduceat(np.append(block.data**2, 0.0), block.indptr[:-1])
+    return np.where(np.diff(block.indptr) > 0, sums, 0.0)
+
+
+def pair_rows(X: Any, plus: Indices, minus: Indices, K: int) -> Any:
+    """Return ``x_t (x) (e_plus - e_minus)`` for each of the rows x_t, exactly; W is read row by row.
+
+    Examples
+    --------
+    >>> pair_rows(np.array([[1.0, 2.0]]), np.array([2]), np.array([0]), 3).toarray()
+    array([[-1., -2.,  0.,  0.,  1.,  2.]])
+    """
+    from scipy.sparse import csr_array
+
+    X = csr_array(X)
+    counts, d = np.diff(X.indptr), int(X.shape[1])
+    first, second = (
+        csr_array((X.data, X.indices + np.repeat(k * d, counts), X.indptr), shape=(X.shape[0], K * d))
+        for k in (plus, minus)
+    )
+    return csr_array(first - second)

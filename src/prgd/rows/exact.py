@@ -1,4 +1,4 @@
-"""The door of all input: numbers become float32 or float64 exactly, or are refused with their place.
+"""The check of all input: numbers become float32 or float64 exactly, or are refused with their place.
 
 A certificate is about the data as given. An integer above 2^53, a Decimal 0.1 or a long double would be
 rounded by NumPy without a word, and the bounds would be about other rows. Text is the exception: ``0.1`` in
@@ -7,15 +7,17 @@ a CSV or LIBSVM file means the nearest float64, as everywhere, and only the text
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.core.checks import TextError, not_exact
+from prgd.core.threads import physical_memory
 
 MAX_INTEGER = 2**53  # every integer up to here has a float64
+_VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 Place = Callable[[tuple[int, ...]], str]  # the index of an entry -> the words that name the entry
@@ -212,3 +214,73 @@ def _columns(X: Any, name: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
             str(label),
             np.array(column.to_list(), dtype=object) if is_wide else np.asarray(column.to_numpy()),
         )
+
+
+def canonical_csr(X: Any, name: str = "X") -> Any:
+    """Return X in CSR form with float32 or float64 entries and none repeated (norms need that).
+
+    The entries are those of ``X.toarray()``: repeated ones are added in the order in which they are stored,
+    in the type of X. SciPy's ``sum_duplicates`` sorts them first, and its sums round differently.
+    """
+    from scipy.sparse import csr_array
+
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Convert it first.")
+    if X.format in ("coo", "bsr"):  # their method tocsr adds up repeated entries in an order of its own
+        X = X.tocoo()
+        entries = np.arange(X.nnz + 1)
+        order = csr_array((entries[:-1], X.row, entries), shape=(X.nnz, X.shape[0])).tocsc()
+        X = csr_array((X.data[order.data], X.col[order.data], order.indptr), shape=X.shape)
+    else:
+        X = X.tocsr()
+    check_csr(X.data, X.indices, X.indptr, X.shape[1])
+    if not X.has_canonical_format:
+        X = _added_up(X)
+    if X.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        return X
+    check_exact(X, name)
+    return X.astype(np.float64)
+
+
+def _added_up(X: Any) -> Any:
+    """Return CSR rows with ascending columns, their repeated entries added in the order of storage."""
+    from scipy.sparse import csr_array
+
+    X = X.tocsc().tocsr()  # two counting sorts, which are stable: repeated entries keep their order
+    is_first = np.append(True, np.diff(X.indices) != 0)[: X.nnz]
+    starts = X.indptr[:-1]
+    is_first[starts[starts < X.nnz]] = True
+    if is_first.all():
+        return X
+    data = np.zeros(np.count_nonzero(is_first), X.dtype)
+    np.add.at(data, np.cumsum(is_first) - 1, X.data)  # one after the other, unlike reduceat
+    indptr = np.append(0, np.cumsum(is_first))[X.indptr]
+    return csr_array((data, X.indices[is_first], indptr), shape=X.shape)
+
+
+def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:
+    """Look at every index, since the kernels trust them."""
+    last = int(indptr[-1])
+    if (np.diff(indptr) < 0).any() or indptr[0] != 0 or last > min(data.size, indices.size):
+        raise ValueError("X is not a valid CSR matrix: indptr decreases or points past the data.")
+    if last > 0 and not (int(indices[:last].min()) >= 0 and int(indices[:last].max()) < d):
+        raise ValueError(f"X is not a valid CSR matrix: a column index lies outside 0..{d - 1}.")
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Return (n, d) if X is a matrix with at least one row and one column."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be a matrix of shape (rows, columns); got shape {tuple(shape)}. "
+            "Use X.reshape(-1, 1) for a single feature."
+        )
+    if shape[0] == 0 or shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
+    need, memory = _VECTORS * 8 * int(shape[1]), physical_memory()
+    if need > memory:
+        raise ValueError(
+            f"X has {int(shape[1]):,} columns: vectors of a number for each column take {need / 1e9:.3g} GB, "
+            f"out of core too, and this machine has {memory / 1e9:.3g} GB. If few columns are in use, number "
+            "these from 1 on, e.g. by hashing; else check the largest index of the file."
+        )
+    return int(shape[0]), int(shape[1])

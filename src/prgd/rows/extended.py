@@ -8,7 +8,8 @@ import numpy as np
 
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Rows
-from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement
+from prgd.rows.measures import Measure, Measurement
+from prgd.rows.queries import Combine, MarginsAt
 
 
 class ExtendedRows(LeafRows):
@@ -25,7 +26,7 @@ class ExtendedRows(LeafRows):
 
     Examples
     --------
-    >>> from prgd.rows.dense import DenseRows
+    >>> from prgd.rows.arrays import DenseRows
     >>> rows = ExtendedRows(DenseRows(np.array([[3.0], [4.0]]), [1, -1]), np.array([4.0, 4.0]))
     >>> rows.take(np.arange(2)).toarray()
     array([[ 3. ,  0.5,  0. ],

@@ -7,32 +7,46 @@ numbered ``i K + j``; those of a row with its own class do not exist, and their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from prgd.core.arithmetic import UNIT_ROUNDOFF
+from prgd.core.namespace import like, namespace, to_host
 from prgd.core.types import Array, Indices
-from prgd.rows.base import LeafRows, Query, places_within
+from prgd.rows.base import Block, LeafRows, Query, places_within
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Smallest, TallyAt, merge_smallest, weigh
-from prgd.rows.tally import MARGIN, Tally
+from prgd.rows.tally import MARGIN, Tally, merge
+
+_BLOCK_ENTRIES = 2**20  # entries of the rows that are multiplied at a time
 
 
-def products_of(rows: LeafRows, W: Array) -> Array:
-    """Return ``<w_k, x_i>`` for every row and class, as an array of shape (n, K)."""
-    return np.stack([rows.times(w) for w in W], axis=1)
+def block_rows(rows: LeafRows, vectors: int) -> int:
+    """Return the number of rows of a block: many more than the vectors that are made of its rows."""
+    return max(_BLOCK_ENTRIES // rows.row_entries, 8 * vectors)
 
 
-def pair_margins(products: Any, codes: Any, xp: ModuleType = np) -> Any:
-    """Return the margin of every row against every class, infinite for its own; ``xp`` is numpy or torch."""
-    at = xp.arange(products.shape[0]) if xp is np else xp.arange(products.shape[0], device=products.device)
+def pair_margins(rows: LeafRows, W: Array, intercept: Array | None, labels: Labels) -> Array:
+    """Return the margin of every row against every class, of shape (n, K), infinite for its own."""
+    blocks = rows.blocks(block_rows(rows, len(W)))
+    products = np.concatenate([to_host(block @ like_block(block, W.T)) for _, block in blocks])
+    return margins_of(products if intercept is None else products + intercept, labels.codes)
+
+
+def like_block(block: Block, W: Array) -> Any:
+    """Return W as an array that can be multiplied with a block, in the type of the block."""
+    return W if hasattr(block, "indptr") else like(block, W)
+
+
+def margins_of(products: Array, codes: Any) -> Array:
+    """Return the margins of pairs from the products of rows and classes."""
+    at = np.arange(len(products))
     with np.errstate(invalid="ignore", over="ignore"):
         margins = products[at, codes][:, None] - products
-    margins[at, codes] = xp.inf
+    margins[at, codes] = np.inf
     return margins
 
 
@@ -49,42 +63,71 @@ class JointTallyAt(TallyAt):
       ``sum_i exp(-m_ij) x_i``, a vector of d numbers. The groups k = j are those of no rows.
     """
 
+    @property
+    def numbers(self) -> int:
+        """Number of entries of the vectors of the answer."""
+        return int(self.w.size) * (len(self.w) if self.by_class else 1)
+
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
-        """Weigh the margins and combine the rows: two products instead of one pass."""
-        s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
-        scalars, vectors = self.sums(products_of(rows, self.w), labels.codes, s, rows.combine)
-        return Tally(np.array(scalars), np.array(vectors))
+        """Multiply each block of rows by the vectors of all classes, and by the weights that follow."""
+        return self.of_blocks(rows.blocks(block_rows(rows, self.numbers // rows.d)), labels)
 
-    def sums(
-        self,
-        products: Any,
-        codes: Any,
-        s: Any,
-        combine: Callable[[Any], Any],
-        xp: ModuleType = np,
-        second: None = None,
-    ) -> Any:
-        """Return the scalars and the vectors of each group, from ``<w_k, x_i>`` and ``combine(c) = X^T c``.
+    def of_blocks(self, blocks: Iterable[tuple[slice, Block]], labels: Labels) -> Tally:
+        """Return the Tally of consecutive blocks, which are arrays, CSR arrays or tensors."""
+        found: list[Tally] = []
+        for at, block in blocks:
+            W, (codes, s) = like_block(block, self.w), labels.of_block(at)
+            products = (block @ W.T).T if hasattr(block, "indptr") else W @ block.T
+            is_on_host = isinstance(products, np.ndarray)
+            products = np.ascontiguousarray(products) if is_on_host else products.double()
+            with np.errstate(invalid="ignore", over="ignore"):
+                part = (self._by_class if self.by_class else self._one_group)(block, products, codes, s)
+            found.append(part)
+        return merge(found)
 
-        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights. There
-        is no second direction.
-        """
-        m, K = pair_margins(products, codes, xp), len(self.w)
-        if self.by_class:
-            groups = [
-                (m[:, j], xp.where((codes == k) & (k != j), s, 0.0)) for k in range(K) for j in range(K)
-            ]
-            weighed = [weigh(margins, mine, self.loss, xp) for margins, mine in groups]
-            return [scalars for _, scalars in weighed], [combine(terms) for terms, _ in weighed]
-        low = xp.amin(m, 1)
-        relative = xp.exp(low[:, None] - m)
-        total = relative.sum(1)
-        terms, scalars = weigh(low - xp.log(total), s, self.loss, xp)
-        counted = low[s > 0.0]
-        scalars[MARGIN] = counted.min() if len(counted) else xp.inf
-        factors = -(terms / total)[:, None] * relative
-        vectors = [combine(xp.where(codes == k, terms, factors[:, k])) for k in range(K)]
-        return [scalars], [xp.concatenate(vectors)]
+    def _one_group(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
+        """Return the Tally of a block from its products, of shape (K, rows)."""
+        xp, m = namespace(products), len(codes)
+        at = xp.arange(m) if xp is np else xp.arange(m, device=products.device)
+        s = xp.ones_like(products[0]) if s is None else s
+        products -= products[codes, at]  # minus the margins
+        products[codes, at] = -xp.inf
+        top = xp.amax(products, 0)
+        products -= top
+        relative = xp.exp(products)
+        total = relative.sum(0)
+        terms, scalars = weigh(-top - xp.log(total), s, self.loss, xp)
+        scalars[MARGIN] = xp.where(s > 0.0, -top, xp.inf).min()
+        relative *= -terms / total
+        relative[codes, at] = terms
+        vector = to_host(like_block(block, relative) @ block)
+        return Tally(to_host(scalars)[None], np.asarray(vector, np.float64).reshape(1, -1))
+
+    def _by_class(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
+        """Return the Tally of a block for each pair of classes."""
+        xp, (K, d) = namespace(products), self.w.shape
+        tally = Tally.identity(K * K, d)
+        scalars, vectors = tally.scalars.reshape(K, K, -1), tally.vector.reshape(K, K, d)
+        for k in range(K):
+            mine = xp.nonzero(codes == k)[0] if xp is np else xp.nonzero(codes == k)[:, 0]
+            if not len(mine):
+                continue
+            gaps = products[:, mine]
+            gaps -= gaps[k].copy() if xp is np else gaps[k].clone()
+            mass = None if s is None else s[mine]
+            if mass is not None:
+                gaps[:, mass == 0.0] = -xp.inf
+            top = xp.amax(gaps, 1)
+            weights = xp.exp(gaps - xp.where(top > -xp.inf, top, 0.0)[:, None])
+            if mass is not None:
+                weights *= mass
+            weights[k] = 0.0
+            vectors[k] = to_host(like_block(block, weights) @ block[mine])
+            top, sums = to_host(top), to_host(weights.sum(1))
+            count = float(len(mine) if mass is None else mass.sum())
+            scalars[k] = np.stack([top, sums, top, sums, -top, np.full(K, count)], axis=1)
+            scalars[k, k] = Tally.identity(1, 0).scalars[0]
+        return tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +139,7 @@ class JointMarginsAt(MarginsAt):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
         """Multiply the rows by the vector of each class."""
-        return np.asarray(pair_margins(products_of(rows, self.w), labels.codes))
+        return pair_margins(rows, self.w, None, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +158,7 @@ class JointAccurateAt(Query[Accurate]):
             rows.ask(AccurateAt(w, b), labels) for w, b in zip(self.w, self.intercept.tolist(), strict=True)
         ]
         products, errors = (np.stack(numbers, axis=1) for numbers in zip(*parts, strict=True))
-        margins, at = pair_margins(products, labels.codes), np.arange(rows.n)
+        margins, at = margins_of(products, labels.codes), np.arange(rows.n)
         bound = errors[at, labels.codes][:, None] + errors
         with np.errstate(invalid="ignore"):
             bound = (bound + 2.0 * UNIT_ROUNDOFF * np.abs(margins)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
@@ -155,7 +198,7 @@ class JointSmallestAt(Query[tuple[Smallest, ...]]):
         if self.is_accurate:
             found = rows.ask(JointAccurateAt(self.w, self.intercept), labels)
             return self.pick(found.margins - found.errors, labels)
-        return self.pick(pair_margins(products_of(rows, self.w) + self.intercept, labels.codes), labels)
+        return self.pick(pair_margins(rows, self.w, self.intercept, labels), labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all pairs."""

@@ -112,6 +112,10 @@ class Labels:
         weight = self.sample_weight
         return Labels(self.signs[at], weight[at] if weight.size else weight, self.classes, self.codes[at])
 
+    def of_block(self, at: slice) -> tuple[Any, Any]:
+        """Return the codes and the sample weights of consecutive rows; None if all weights are 1."""
+        return self.codes[at], self.sample_weight[at] if self.sample_weight.size else None
+
     def groups(self, by_class: bool) -> list[Any]:
         """Return which rows share a softmax: those of one class with an intercept, else all."""
         return [self.signs > 0, self.signs < 0] if by_class else [slice(None)]

@@ -1,4 +1,4 @@
-"""The questions that the library asks of rows, each answered by one pass."""
+"""The questions that a run asks of rows, each answered by one pass; `prgd.rows.measures` has others."""
 
 from __future__ import annotations
 
@@ -11,23 +11,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from prgd.core.arithmetic import compensated_bound, two_product, two_sum
-from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
-from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
 from prgd.rows.tally import Tally, merge
 
-BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
-_ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
-
-
-class Measurement(NamedTuple):
-    """Facts of the rows: the largest norm, and the number of zero rows."""
-
-    max_norm: float
-    zero_rows: int
+_ACCURATE_ENTRIES, _ACCURATE_ROWS = (
+    2**20,
+    2**12,
+)  # dense entries or sparse rows gathered at a time
 
 
 class Smallest(NamedTuple):
@@ -150,7 +143,7 @@ class AccurateAt(Query[Accurate]):
 
     Examples
     --------
-    >>> from prgd.rows.dense import DenseRows
+    >>> from prgd.rows import DenseRows
     >>> rows = DenseRows([[1e16, 1.0]])
     >>> rows.ask(MarginsAt(np.ones(2))) - 1e16, rows.ask(AccurateAt(np.ones(2), -1e16)).margins
     (array([0.]), array([1.]))
@@ -162,7 +155,7 @@ class AccurateAt(Query[Accurate]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, BLOCK_ENTRIES // rows.d)
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _ACCURATE_ENTRIES // rows.d)
         cuts = [*range(0, rows.n, step), rows.n]
         parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
         products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -225,7 +218,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows."""
         if self.near is None:
-            return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+            return self.pick(rows.ask(MarginsAt(self.w), labels), labels)
         found = rows.ask(AccurateAt(self.w, self.near), labels)
         return self.pick(found.margins - found.errors, labels)
 
@@ -338,50 +331,3 @@ class CurvatureAt(Query[tuple[Array, float]]):
         """Add the sums of the parts."""
         vectors, sums = zip(*parts, strict=True)
         return np.asarray(np.sum(vectors, axis=0)), float(sum(sums))
-
-
-@dataclass(frozen=True, eq=False)
-class LargestRow(Query[float]):
-    r"""Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity.
-
-    .. math:: \max_i \|x_i\|_q
-    """
-
-    q: float
-
-    def answer(self, rows: LeafRows, labels: Labels) -> float:
-        """Gather the rows part by part, and measure them in NumPy; powers are of entries of at most 1."""
-        step, largest = max(1, BLOCK_ENTRIES // rows.d), 0.0
-        for start in range(0, rows.n, step):
-            block = abs(rows.take(np.arange(start, min(start + step, rows.n))))
-            size = float(block.max())
-            if size == 0.0 or self.q == np.inf:
-                largest = max(largest, size)
-                continue
-            sums = np.asarray(((block / size) ** self.q).sum(axis=1))
-            largest = max(largest, size * float(sums.max()) ** (1.0 / self.q))
-        return largest
-
-    def merge(self, parts: Sequence[float]) -> float:
-        """Take the largest of all parts."""
-        return max(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Measure(Query[Measurement]):
-    """Check that all entries are finite, and measure the row norms."""
-
-    def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
-        """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, BLOCK_ENTRIES // rows.d), []
-        for start in range(0, rows.n, step):
-            block = rows.take(np.arange(start, min(start + step, rows.n)))
-            norms = row_norms(block)
-            if not np.isfinite(norms).all() and (at := non_finite_entry(block)):
-                raise NotFiniteError(start + at[0], at[1])
-            parts.append(Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0))))
-        return self.merge(parts)
-
-    def merge(self, parts: Sequence[Measurement]) -> Measurement:
-        """Take the largest norm, and add the zero rows."""
-        return Measurement(max(m.max_norm for m in parts), sum(m.zero_rows for m in parts))

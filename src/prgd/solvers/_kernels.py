@@ -12,7 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from prgd.rows._compile import SAFE
+from prgd.rows._block_kernels import SAFE
 
 MIN_CURVATURE = 1e-300  # the curvature along a pair of equal rows, which would divide by zero
 _EXACT_EVERY = 64  # steps after which p^T G p is summed again instead of updated

@@ -11,8 +11,7 @@ import numpy as np
 from prgd.core.arithmetic import times_power
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.problem import NO_ROWS, Problem
-from prgd.rows.blocks import divide_by_power, is_sparse, stack_blocks
-from prgd.rows.pairs import pair_rows
+from prgd.rows.blocks import divide_by_power, is_sparse, pair_rows, stack_blocks
 from prgd.solvers.working_set import counted_rows
 
 _MAX_ZOOM = 36  # entries of a program are at most 2^36 times its value

@@ -21,10 +21,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from prgd.rows.gpu._triton_losses import log_slope, log_value
-from prgd.rows.gpu._triton_merge import MARGIN, MASS, SCALARS, SECOND_MARGIN, SHIFT, SLOPE_MASS, SLOPE_SHIFT
-
-RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
+from prgd.rows.gpu._triton_merge import (
+    MARGIN,
+    MASS,
+    SCALARS,
+    SECOND_MARGIN,
+    SHIFT,
+    SLOPE_MASS,
+    SLOPE_SHIFT,
+    log_slope,
+    log_value,
+)
 
 
 @triton.jit
@@ -62,20 +69,20 @@ def _load_w(
 
 @triton.jit
 def _load_rows(
-    X, start, distances, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
+    X, listed, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
     SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
     LISTED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``.
 
-    Its rows are ``start + distances`` if they are ``LISTED``, else it begins with row ``first``.
+    Its rows are those ``listed`` by step if they are ``LISTED``, else it begins with row ``first``.
     """
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
     tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
         if LISTED:
-            place = X + (start + distances[k]).to(tl.int64)[:, None] * STRIDE
+            place = X + listed[k].to(tl.int64)[:, None] * STRIDE
         else:
             place = tile + (k * SLOTS * STRIDE) + slot * STRIDE
         for c in tl.static_range(CHUNKS):
@@ -91,26 +98,20 @@ def _load_rows(
 
 
 @triton.jit
-def _load_list(
-    I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr
-):
-    """Return the first row of the run of a tile in the list of n rows, and by step the distances from it.
+def _load_list(I, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
+    """Return by step the rows of a tile in the list of n rows.
 
-    A list without ``RUNS`` holds the rows themselves, as distances from row 0.
     Nothing is computed with them here: that would wait for them, and they are loaded long before their use.
     """
     slot = tl.arange(0, SLOTS)
-    start = 0
-    distances = ()
-    if RUNS:
-        start = tl.load(B + tl.minimum(first, n - 1) // RUN)
+    listed = ()
     for k in tl.static_range(STEPS):
         if LISTED:
             at = first + k * SLOTS + slot
-            distances = distances + (tl.load(I + at, mask=at < n, other=0),)
+            listed = listed + (tl.load(I + at, mask=at < n, other=0),)
         else:
-            distances = distances + (slot,)
-    return start, distances
+            listed = listed + (slot,)
+    return listed
 
 
 @triton.jit
@@ -259,7 +260,7 @@ def _write(
 
 @triton.jit
 def _sum_tile(
-    sums, rows, start, distances, Y, S, w, v, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    sums, rows, listed, Y, S, w, v, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
     WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr,
     SECOND: tl.constexpr, WHOLE: tl.constexpr,
@@ -271,7 +272,7 @@ def _sum_tile(
     for k in tl.static_range(STEPS):
         used = slot >= 0 if WHOLE else k * SLOTS + slot < left
         if WEIGHTED:
-            row = start + distances[k] if LISTED else first + k * SLOTS + slot
+            row = listed[k] if LISTED else first + k * SLOTS + slot
             weight = tl.load(S + row, mask=used, other=0.0)
             used = weight > 0.0
             weights = weights + (weight.to(SUM),)
@@ -287,9 +288,9 @@ def _sum_tile(
 
 @triton.jit(do_not_specialize=["n", "n_plus", "plus_programs"])
 def tally_kernel(
-    X, Y, I, B, S, W, V, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
+    X, Y, I, S, W, V, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
     STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LABELLED: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr, WEIGHTED: tl.constexpr,
+    LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr,
     LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, SECOND: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
@@ -304,9 +305,7 @@ def tally_kernel(
         minus = (program >= plus_programs).to(tl.int32)
         program -= minus * plus_programs
         programs = tl.where(minus > 0, programs - plus_programs, plus_programs)
-        runs = (n_plus + RUN - 1) // RUN  # the rows of the other class begin with a run of their own
-        I += minus * runs * RUN
-        B += minus * runs
+        I += minus * n_plus
         n = tl.where(minus > 0, n - n_plus, n_plus)
     w, v = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT), ()
     if SECOND:
@@ -318,30 +317,30 @@ def tally_kernel(
     whole = n // TILE
     # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
     # Where the compiler loads several tiles ahead, it does so with their lists.
-    start, distances = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+    listed = _load_list(I, program * TILE, n, STEPS, SLOTS, LISTED)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
         if STAGES > 1:
-            start, distances = _load_list(I, B, t * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+            listed = _load_list(I, t * TILE, n, STEPS, SLOTS, LISTED)
         else:
-            coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+            coming = _load_list(I, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, start, distances, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
+            X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, start, distances, Y, S, w, v, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            sums, rows, listed, Y, S, w, v, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
             LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, SECOND, True,
         )  # fmt: skip
         if STAGES == 1:
-            start, distances = coming
+            listed = coming
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
-        start, distances = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+        listed = _load_list(I, whole * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, start, distances, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED,
+            X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED,
             False,
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, start, distances, Y, S, w, v, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            sums, rows, listed, Y, S, w, v, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
             LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, SECOND, False,
         )  # fmt: skip
     _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM, SECOND)
@@ -359,9 +358,7 @@ def margins_kernel(
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     whole = n // TILE
     for t in range(tl.program_id(0), whole, tl.num_programs(0)):
-        rows = _load_rows(
-            X, 0, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True
-        )
+        rows = _load_rows(X, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
         signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = tl.sum(_products(rows, w, k, CHUNKS, PARTS, DOT), axis=1)
@@ -370,7 +367,7 @@ def margins_kernel(
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
         rows = _load_rows(
-            X, 0, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
+            X, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
         )
         signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):

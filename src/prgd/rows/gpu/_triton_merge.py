@@ -1,4 +1,4 @@
-"""Triton kernel: the Tallies of programs, merged, and how a Tally lies in memory. Imported on first use."""
+"""How a Tally lies in device memory, the losses, and the merging of Tallies. Imported on first use."""
 
 # ruff: noqa: ANN001, ANN202 - the compiler reads these as code, and has types of its own
 # mypy: ignore-errors
@@ -18,21 +18,52 @@ SECOND_MARGIN = tl.constexpr(5)  # not written by passes with one direction
 SCALARS = tl.constexpr(6)
 
 
+# The losses in the log domain: what `prgd.losses` computes on the host.
+
+
+@triton.jit
+def _log1p(t):
+    """log(1 + t) for t in [0, 1], exact to rounding where 1 + t loses the digits of t."""
+    u = 1.0 + t
+    lost = u == 1.0
+    return tl.where(lost, t, tl.log(u) * (t / tl.where(lost, 1.0, u - 1.0)))
+
+
+@triton.jit
+def log_value(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
+    """Log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
+    if not LOGISTIC:
+        return -m
+    t = tl.exp(-tl.abs(m).to(SUM))
+    tail = _log1p(t)
+    lost = t == 0.0
+    right = tl.log(tl.where(lost, 1.0, tail / tl.where(lost, 1.0, t)))
+    left = tl.log(tl.where(m > 0.0, 1.0, tail - m.to(SUM)))
+    return tl.where(m > 0.0, right - m, left)
+
+
+@triton.jit
+def log_slope(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
+    """log(-l'(m))."""
+    if not LOGISTIC:
+        return -m
+    return tl.minimum(-m, 0.0) - _log1p(tl.exp(-tl.abs(m).to(SUM)))
+
+
 @triton.jit
 def merge_kernel(
-    parts, out, starts, GROUPS: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-    WIDTH: tl.constexpr, SECOND: tl.constexpr,
+    parts, out, starts, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
+    SECOND: tl.constexpr,
 ):  # fmt: skip
     """Merge the Tallies of all programs: (b, g) sums columns of block b for group g.
 
-    Each program has ``GROUPS`` groups. Programs ``starts[k]`` to ``starts[k + 1]``, at most ``ROWS``, have
-    the groups ``k GROUPS`` and following.
+    Programs ``starts[g]`` to ``starts[g + 1]``, at most ``ROWS``, have the rows of the group.
     """
     group = tl.program_id(1)
-    first = tl.load(starts + group // GROUPS)
-    count = tl.load(starts + group // GROUPS + 1) - first
-    step = GROUPS * (SCALARS + D)
-    parts += first.to(tl.int64) * step + (group % GROUPS) * (SCALARS + D)
+    first = tl.load(starts + group)
+    count = tl.load(starts + group + 1) - first
+    step = SCALARS + D
+    parts += first.to(tl.int64) * step
     i = tl.arange(0, ROWS)
     shifts = tl.load(parts + i * step + SLOPE_SHIFT, mask=i < count, other=-float("inf"))
     slope_shift = tl.max(shifts, axis=0)

@@ -17,7 +17,6 @@ from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
 _VECTOR_BYTES = 16  # largest load of one thread
-_SHORT_ROW = 512  # bytes of a row beside which an index of 32 bits counts
 _MERGE_WIDTH = 8  # columns that one program merges
 _REGISTERS = 2**16  # number on a multiprocessor
 _MAX_REGISTERS = 255  # limit of a thread
@@ -152,32 +151,20 @@ class Kernels:
         return self._passes[key](w)
 
     @cached_property
-    def by_class(self) -> tuple[Tensor, Tensor, int]:
-        """The rows labelled +1, then those labelled -1; the first rows of their runs; how many are +1.
-
-        Beside short rows the list is a part of what a pass reads that counts. It holds distances of 16 bits
-        from the first row of each run then, if these are long enough.
-        """
-        from prgd.rows.gpu import _triton
-
-        signs, run = self._signs, _triton.RUN.value
+    def by_class(self) -> tuple[Tensor, int]:
+        """The rows labelled +1, then those labelled -1, and how many are +1."""
+        signs = self._signs
         if signs is None:
             signs = torch.ones(self.n, dtype=torch.int8, device=self.loads.device)
         sides = [(signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()]
-        runs = torch.cat([_in_runs(side, run) for side in sides])
-        starts = torch.cat([runs[:, 0], runs.new_zeros(1)])  # the last is for a class without rows
-        is_short = self.loads.shape[1] * self.loads.element_size() <= _SHORT_ROW
-        distances = runs - runs[:, :1]
-        if is_short and self.n < 2**31 and int(distances.max()) < 2**15:
-            return distances.ravel().to(torch.int16), starts.to(torch.int32), sides[0].numel()
-        return runs.ravel().to(torch.int32 if self.n < 2**31 else torch.int64), starts, sides[0].numel()
+        return torch.cat(sides).to(torch.int32 if self.n < 2**31 else torch.int64), sides[0].numel()
 
     def shares(self, plan: Plan, by_class: bool) -> tuple[int, int]:
         """Return the number of programs for the rows labelled +1, and for all rows."""
         programs = self.programs(plan)
         if not by_class:
             return 0, programs
-        n_plus = self.by_class[2]
+        n_plus = self.by_class[1]
         plus = min(max(round(programs * n_plus / self.n), 1), max(programs - 1, 1))
         return plus, max(programs, 2)
 
@@ -227,17 +214,6 @@ class Kernels:
         }
 
 
-def _register_limit(plan: Plan) -> dict[str, int]:
-    """Return the option of a launch that keeps all programs of a plan resident; AMD's compiler has none."""
-    return {"maxnreg": plan.registers} if torch.version.hip is None else {}
-
-
-def _in_runs(rows: Tensor, run: int) -> Tensor:
-    """Return ascending rows as a matrix of runs, the last one filled up with its last row."""
-    missing = -rows.numel() % run
-    return torch.cat([rows, rows[-1:].expand(missing)]).view(-1, run)
-
-
 class _Pass:
     """One kind of pass, with the tensors that its kernels read and write."""
 
@@ -250,9 +226,7 @@ class _Pass:
         self.kernels, self.plan, self.is_logistic, self.by_class = kernels, plan, loss == LOGISTIC, by_class
         self.is_wide = wide or kernels.is_double
         self.plus_programs, self.programs = kernels.shares(plan, by_class)
-        self.list, self.starts, self.n_plus = (
-            kernels.by_class if by_class else (kernels.words, kernels.words, 0)
-        )
+        self.list, self.n_plus = kernels.by_class if by_class else (kernels.words, 0)
         self.is_second = second
         self.w = torch.empty((1 + second, kernels.d), dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs, columns), dtype=torch.float64, device=device)
@@ -268,36 +242,24 @@ class _Pass:
         return self.out
 
     def _launch(self) -> None:
+        import triton
         import triton.language as tl
 
-        from prgd.rows.gpu import _triton
+        from prgd.rows.gpu import _triton, _triton_merge
 
         kernels, plan, weights = self.kernels, self.plan, self.kernels.weights
+        limit = {"maxnreg": plan.registers} if torch.version.hip is None else {}  # AMD's compiler has none
         _triton.tally_kernel[(self.programs,)](
-            kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
+            kernels.loads, kernels.words, self.list, self.w if weights is None else weights,
             self.w, self.w[-1], self.parts, kernels.n, self.n_plus, self.plus_programs,
             **kernels.layout(plan),
-            LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None,
+            LISTED=self.by_class, WEIGHTED=weights is not None,
             LOGISTIC=self.is_logistic, DOT=tl.float64 if self.is_wide else tl.float32,
             SUM=tl.float64 if kernels.is_double else tl.float32, SECOND=self.is_second, STAGES=plan.stages,
-            num_warps=plan.warps, **_register_limit(plan),
+            num_warps=plan.warps, **limit,
         )  # fmt: skip
-        merge_programs(self.parts, self.cuts, self.out, second=self.is_second)
-
-
-def merge_programs(
-    parts: Tensor, cuts: Tensor, out: Tensor, groups: int = 1, *, second: bool = False
-) -> None:
-    """Enqueue the merging of the Tallies of programs, each of ``groups`` groups.
-
-    Programs ``cuts[k]`` to ``cuts[k + 1]`` have the groups ``k groups`` and following.
-    """
-    import triton
-
-    from prgd.rows.gpu import _triton_merge
-
-    d, rows = out.shape[1] - _triton_merge.SCALARS.value, triton.next_power_of_2(len(parts) // groups)
-    _triton_merge.merge_kernel[(-(-d // _MERGE_WIDTH), len(out))](
-        parts, out, cuts, GROUPS=groups, D=d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH,
-        SECOND=second, num_warps=8,
-    )  # fmt: skip
+        rows = triton.next_power_of_2(len(self.parts))
+        _triton_merge.merge_kernel[(-(-kernels.d // _MERGE_WIDTH), len(self.out))](
+            self.parts, self.out, self.cuts, D=kernels.d, ROWS=rows, BLOCK=min(1024, rows),
+            WIDTH=_MERGE_WIDTH, SECOND=self.is_second, num_warps=8,
+        )  # fmt: skip

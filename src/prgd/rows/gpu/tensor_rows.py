@@ -6,6 +6,7 @@ margins brings those few rows back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -16,16 +17,14 @@ import torch
 
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
-from prgd.rows.arrays import check_shape
 from prgd.rows.base import Block, LeafRows, M, Query
-from prgd.rows.fingerprint import Fingerprint, Words, keys, products, with_index
-from prgd.rows.gpu.joint import JointKernels
-from prgd.rows.gpu.labels import DeviceLabels
+from prgd.rows.exact import check_shape
 from prgd.rows.gpu.launch import Kernels, has_kernels
-from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
+from prgd.rows.gpu.tensors import Csr, DeviceLabels, Tensor, as_tensor, check_finite, room
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
+from prgd.rows.measures import Measure, Measurement
+from prgd.rows.queries import Combine, MarginsAt, Smallest, SmallestAt, TallyAt
 from prgd.rows.tally import MARGIN, Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
@@ -77,10 +76,10 @@ class TensorRows(LeafRows):
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
         self.is_on_device = X.is_cuda and not self.is_sparse
+        self._is_short = self.is_on_device and X.dtype != torch.float64
         self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
         # A problem asks with the same labels all the time, so what was made for the last ones is kept.
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
-        self._joint_kernels_of = lru_cache(maxsize=1)(self._make_joint_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
     def with_labels(self, labels: Labels) -> TensorRows:
@@ -95,16 +94,13 @@ class TensorRows(LeafRows):
 
     @property
     def joint_unit_roundoff(self) -> float:
-        """That of the kernel for all classes jointly where it is used, which is not so for many columns."""
-        kernels = self._joint_kernels_of(self.labels)
-        return super().unit_roundoff if kernels is None or kernels.is_double else kernels.unit_roundoff
+        """That of float64, or infinite: how matrix products of float32 are summed is not known."""
+        return math.inf if self._is_short else super().unit_roundoff
 
     @property
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into a Tally: few where programs share the rows."""
-        kernels = (
-            self._joint_kernels_of(self.labels) if self.labels.is_joint else self._kernels_of(self.labels)
-        )
+        kernels = None if self.labels.is_joint else self._kernels_of(self.labels)
         return super().sum_roundings if kernels is None else kernels.sum_roundings
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
@@ -113,14 +109,6 @@ class TensorRows(LeafRows):
             return None
         signs = None if labels.classes is None else labels.on_device
         return Kernels(self._X, signs, labels.weight_on_device)
-
-    def _make_joint_kernels(self, labels: DeviceLabels) -> JointKernels | None:
-        """Return the kernels for the codes of these labels, None if torch must do without kernels."""
-        K = 0 if labels.classes is None else labels.classes.size
-        if self._sparse is not None or not labels.is_joint or not JointKernels.take(self._X, K):
-            return None
-        size = self._measured.max_norm
-        return JointKernels(self._X, labels.codes_on_device, labels.weight_on_device, K, size)
 
     @property
     def _where(self) -> str:
@@ -141,35 +129,26 @@ class TensorRows(LeafRows):
             check_finite(norms, 0, self._sparse.locate)
             return Measurement(float(norms.max()), int((norms == 0.0).sum()))
         largest, zeros = 0.0, 0
-        for at in self._parts():
-            part = self._X[at]
-            if part.dtype == torch.float64:  # squares may leave the floating range
-                scale = part.abs().amax(dim=1)
-                safe = torch.where(scale > 0.0, scale, 1.0)
-                norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
-            else:
-                norms = torch.linalg.vector_norm(part, dim=1, dtype=torch.float64)
+        for at, part in self.blocks():
+            scale = part.abs().amax(dim=1)  # squares may leave the floating range
+            safe = torch.where(scale > 0.0, scale, 1.0)
+            norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
             check_finite(norms, at.start, lambda row: int((~torch.isfinite(self._X[row])).int().argmax()))
             largest = max(largest, float(norms.max()))
             zeros += int((norms == 0.0).sum())
         return Measurement(largest, zeros)
 
-    def _fingerprint(self, query: Fingerprint, labels: DeviceLabels) -> Words:
+    def blocks(
+        self, max_rows: int | None = None, dtype: Any = torch.float64
+    ) -> Iterator[tuple[slice, Block]]:
+        """Yield the rows part by part as tensors; CSR rows on the host."""
         if self._sparse is not None:
-            return query.answer(self, labels)
-        low, high = map(self._send, keys(self.d))
-        total, zero = 0, (low * high).sum()
-        for at in self._parts(max(1, self._step // 8)):  # the hashes hold several copies of a part
-            bits = (self._X[at].double() + 0.0).view(torch.int64)
-            indices = torch.arange(at.start, at.stop, device=self.device) + query.first
-            total += int(with_index(products(bits, low, high).sum(dim=1) - zero, indices).sum())
-        return query.words(total, labels)
-
-    def _parts(self, step: int | None = None) -> Iterator[slice]:
-        """Cut the rows so that a float64 copy of a part is small."""
-        step = step or self._step
+            yield from super().blocks(self.n if max_rows is None else max_rows)
+            return
+        step = self._step if max_rows is None else max(max_rows, self._step)  # a device wants large parts
         for start in range(0, self.n, step):
-            yield slice(start, min(start + step, self.n))
+            at = slice(start, min(start + step, self.n))
+            yield at, self._X[at].to(dtype)
 
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
@@ -187,15 +166,13 @@ class TensorRows(LeafRows):
         return _as_tally(found.numpy(), counts, query.second is not None)
 
     def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
-        kernels, wide = self._joint_kernels_of(labels), self._is_wide(query.w)
-        if kernels is None or (wide and not kernels.can_be_wide):
-            return self._tally_by_products(query, labels)
-        w, K = torch.from_numpy(np.array(query.w)), len(query.w)
-        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
-        counts = np.array([sum(labels.class_weights)])
-        if query.by_class:
-            counts = ((1.0 - np.eye(K)) * np.array(labels.class_weights)[:, None]).ravel()
-        return _as_tally(found, counts)
+        """Multiply large blocks by all classes, in float32 if that is precise enough: it is much faster."""
+        if self.is_sparse:
+            return query.answer(self, labels.on_host())
+        is_fast = self._is_short and torch.get_float32_matmul_precision() == "highest"
+        dtype = torch.float32 if is_fast and not self._is_wide(query.w) else torch.float64
+        columns = 4 * len(query.w) if dtype == self._X.dtype else self.d  # numbers made for each row
+        return query.of_blocks(self.blocks(_CHUNK_BYTES // (8 * columns), dtype), labels)
 
     def _is_wide(self, w: Array) -> bool:
         """Tell whether products with w need float64; w must lie in the range of float32, too."""
@@ -205,17 +182,15 @@ class TensorRows(LeafRows):
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.array(v)).to(self.device)
 
-    def _tally_by_products(self, query: TallyAt | JointTallyAt, labels: DeviceLabels) -> Tally:
+    def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
-        parts, v = [], self._send(query.w.T)
+        parts, v = [], self._send(query.w)
         second = None if query.second is None else self._send(query.second)
-        of_rows = labels.codes_on_device if isinstance(query, JointTallyAt) else labels.on_device
         for at, times, combine in self._products():
-            products = times(v)
-            weights = labels.weight_on_device
+            products, weights = times(v), labels.weight_on_device
             s = products.new_ones(len(products)) if weights is None else weights[at]
             beside = None if second is None else times(second)
-            sums = query.sums(products, of_rows[at], s, combine, torch, beside)
+            sums = query.sums(products, labels.on_device[at], s, combine, torch, beside)
             parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
         return merge(parts)
 
@@ -224,8 +199,7 @@ class TensorRows(LeafRows):
         if self._sparse is not None:
             yield slice(0, self.n), self._sparse.times, self._sparse.combine
             return
-        for at in self._parts():
-            part = self._X[at].double()
+        for at, part in self.blocks():
             yield at, part.__matmul__, part.T.__matmul__
 
     def _device_margins(self, w: Array, labels: DeviceLabels) -> Tensor:
@@ -303,11 +277,10 @@ class TensorRows(LeafRows):
         SmallestAt: _smallest,
         Combine: _combine,
         Measure: _measure,
-        Fingerprint: _fingerprint,
     }
 
 
 def _as_tally(found: Array, counts: npt.ArrayLike, second: bool = False) -> Tally:
-    """Return the Tally of what kernels wrote as `_triton_merge` says, and of the sums of sample weights."""
+    """Return the Tally of what kernels wrote as `_triton` says, and of the sums of sample weights."""
     scalars = [found[:, : MARGIN + 1], counts, found[:, MARGIN + 1]]
     return Tally(np.column_stack(scalars if second else scalars[:2]), found[:, MARGIN + 2 :])

@@ -10,8 +10,7 @@ from typing import IO, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from prgd.rows.arrays import check_shape
-from prgd.rows.exact import as_float
+from prgd.rows.exact import as_float, check_shape
 from prgd.rows.readers.columns import LABEL_NAMES, Columns
 from prgd.rows.readers.label_text import LabelArray, as_labels, text_labels
 from prgd.rows.readers.libsvm import cache_libsvm

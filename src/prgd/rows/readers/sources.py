@@ -17,11 +17,9 @@ import numpy.typing as npt
 
 from prgd.core.errors import RowsLostError
 from prgd.core.types import Indices
-from prgd.rows.arrays import Storage, check_shape
-from prgd.rows.dense import dense_storage
-from prgd.rows.exact import as_float, column_names
+from prgd.rows.arrays import Storage, csr_storage, dense_storage
+from prgd.rows.exact import as_float, canonical_csr, check_csr, check_shape, column_names
 from prgd.rows.labels import label_array
-from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 # Bytes that a thread reads at a time. They stay in the second-level cache until they are summed, which made a
 # warm pass twice as fast as with 32 MB, and no slower with a cold cache.
