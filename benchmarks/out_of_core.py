@@ -223,7 +223,7 @@ def load_whole(task: Task) -> Any:
     if task.kind == "libsvm":
         from scipy.sparse import csr_array
 
-        from prgd.rows.readers.libsvm import cache_libsvm
+        from prgd.rows.readers.libsvm_cache import cache_libsvm
 
         # what the other child parsed, but read whole
         csr = cache_libsvm(path, path.parent)

@@ -11,7 +11,6 @@ import bz2
 import csv
 import gzip
 import io
-import json
 import lzma
 import re
 import shutil
@@ -27,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import prgd
-from prgd.datasets.files import load, load_features
+from prgd.datasets.base import load, load_features
 from prgd.rows import MarginsAt, Measure, open_rows
-from prgd.rows.readers.libsvm import cache_libsvm
+from prgd.rows.readers.libsvm_cache import cache_libsvm
 
 CANARY = 1.2345678e77  # freed memory is filled with it before a file is read
 D = 4  # columns of every good file
@@ -232,17 +231,13 @@ def _kinds(folder: Path) -> list[list[Good]]:
 
 
 def _cache_files(folder: Path, content: bytes) -> list[Good]:
-    """Return the files of a LIBSVM cache; to make it again after damage is slow, so they are one group."""
-    found, cache_dir, text = [], folder / "cache", folder / "cached.svm"
+    """Return the cache of a LIBSVM file, a group of its own: to make it again after damage is slow."""
+    cache_dir, text = folder / "cache", folder / "cached.svm"
     text.write_bytes(content)
     cache_libsvm(text, cache_dir)
     made = next(cache_dir.glob("libsvm-*"))
-    for name in ("data", "indices", "indptr", "y", "meta"):
-        ending = ".json" if name == "meta" else ".npy"
-        whole = (made / f"{name}{ending}").read_bytes()
-        original = (made, whole, name + ending, _cached(text, cache_dir))
-        found.append(Good(f"LIBSVM cache {name}", ending, whole, whole, [_open_cache], original))
-    return found
+    whole, original = made.read_bytes(), (made, _cached(text, cache_dir))
+    return [Good("LIBSVM cache", ".bin", whole, whole, [_open_cache], original)]
 
 
 def _npy(X: Any) -> bytes:
@@ -534,12 +529,7 @@ def _cached(text: Path, cache_dir: Path) -> Rows:
 
 def _open_cache(path: Path, good: Good) -> None:
     """Put the damaged file into the cache, which must be found damaged, and be made again."""
-    made, whole, name, expected = good.original
-    (made / name).write_bytes(path.read_bytes())
-    try:
-        _poison()
-        _same(_cached(path.parent / "cached.svm", path.parent / "cache"), expected)
-    finally:
-        (made / name).unlink(missing_ok=True)
-        (made / name).write_bytes(whole)
-        json.loads((made / "meta.json").read_bytes())
+    made, expected = good.original
+    made.write_bytes(path.read_bytes())
+    _poison()
+    _same(_cached(path.parent / "cached.svm", path.parent / "cache"), expected)

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
-from prgd.datasets.files import load_features
+from prgd.datasets.base import load_features
 
 SYNTHETIC = [synthetic_one, synthetic_two]
 

@@ -129,5 +129,5 @@ def test_the_kernel_exponential_is_exact_to_two_units():
 
     x = np.concatenate([np.linspace(-50.0, 0.0, 4001), -np.logspace(-18, 0, 40), [-700.0]])
     bits, out = np.empty(x.size, np.int64), np.empty(x.size)
-    _kernels._exp(x, x.size, bits, bits.view(np.float64), out)
+    _kernels.exp_all(x, x.size, bits, bits.view(np.float64), out)
     np.testing.assert_array_max_ulp(out, np.exp(x), maxulp=2)

@@ -27,7 +27,7 @@ from prgd_paper.reproduce.curves import (
 from prgd_paper.reproduce.experiment import Experiment, Row
 from prgd_paper.theory.nondegeneracy import assumptions
 
-GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # the margin of both sets
+GAMMA_STAR = datasets.sets.PAPER_GAMMA_STAR  # the margin of both sets
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
 COLUMNS = ("kind", "set", "seed", "method", "t", "margin", "lower", "upper", "x", "y", "label")

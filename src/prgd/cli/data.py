@@ -22,12 +22,12 @@ from prgd import datasets
 from prgd.cli.common import FileOptions, RowsOptions, class_text, say
 from prgd.core.checks import as_option, unknown
 from prgd.core.types import Array
-from prgd.datasets.base import Frame
-from prgd.datasets.files import load_features, load_frame, sniffed
+from prgd.datasets.base import load_features
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
-from prgd.rows.readers.file_kinds import read_labels
-from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
+from prgd.rows.readers.files import read_labels, sniffed
+from prgd.rows.readers.frame import Frame, load_frame
+from prgd.rows.readers.text import BROKEN_STREAM, compression, open_stream
 
 Load = Callable[..., datasets.Dataset]
 Read = TypeVar("Read", datasets.Dataset, Frame)

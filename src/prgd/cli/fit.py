@@ -26,7 +26,7 @@ from prgd.estimators.model import Model
 from prgd.norms import as_norm
 from prgd.proofs.overlap import overlap_in_words
 from prgd.rows import Fingerprint
-from prgd.rows.readers.file_kinds import load_npy
+from prgd.rows.readers.npy import load_npy
 from prgd.running.history import Status
 from prgd.running.result import Result
 

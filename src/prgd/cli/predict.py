@@ -21,7 +21,7 @@ from prgd.cli.data import load_data, tell
 from prgd.cli.options import from_options, options_of
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
-from prgd.datasets.files import load_features
+from prgd.datasets.base import load_features
 from prgd.estimators.model import Model, classify
 from prgd.rows.readers.columns import match_names
 

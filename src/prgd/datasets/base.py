@@ -1,15 +1,20 @@
-"""Dataset: rows and labels under one name, with the closed-form answer if there is one; Frame: columns."""
+"""Dataset: rows and labels under one name, with the closed-form answer if there is one, and files of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.errors import missing_package
+from prgd.core.types import Array
+from prgd.rows.readers.cells import Wanted
+from prgd.rows.readers.columns import Column, Columns
+from prgd.rows.readers.files import read_file
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -71,53 +76,155 @@ class Dataset:
         return f"Dataset({self.name!r}, {n} x {d}, {kind} {self.X.dtype})"
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """The columns of a file as a formula takes them: numbers, truth values and text, some of them missing.
+def load(
+    path: str | os.PathLike[str],
+    *,
+    label: Column | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
+    format: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    missing: str = "refuse",
+    dtype: npt.DTypeLike | None = None,
+) -> Dataset:
+    r"""Load a data set from a LIBSVM, CSV, TSV, NPZ or Parquet file.
 
-    Attributes
+    Parameters
     ----------
-    columns : dict from name to array, or pandas data frame
-    name : str
-        The name of the file without its ending.
-    place : callable
-        Row -> the words that name its place in the file.
-    notes : tuple of str
-        What the command line tells its user.
-    kept, dropped : ndarray of int, optional
-        The rows of the file that these are, and those that were dropped, if some were.
+    path : str or path
+        The ending of the name tells the format: .svm, .libsvm, .svmlight (LIBSVM), .csv, .tsv, and .txt
+        (LIBSVM, or a table if its first line has a separator and no index:value pairs), each also with
+        .gz, .bz2 or .xz after it; .npz with the keys X and y (and feature_names, if there are some), or
+        data, indices, indptr, shape and y for a CSR matrix; .npy with ``labels``; .parquet.
+    label : str or int, optional
+        CSV, TSV and Parquet only: name or position of the label column. By default the one called y, label,
+        target or class, in any case; in a text file without a header, the last one. Columns that
+        pandas stored as a row index in a Parquet file are not features.
+    labels : path, optional
+        A file of the labels alone, for rows that come without: .npy, or text with one label on each line.
+    features, drop : list of str or int, optional
+        Columns to use, in this order, or to leave out, by name or by position from 0, the label counted too.
+    format : {"csv", "tsv", "libsvm", "npz", "npy", "parquet"}, optional
+        The format of a file whose ending does not tell it.
+    separator : str, optional
+        What separates the cells of text: a character, or tab. By default a tab, semicolon, comma,
+        vertical bar or space, the first of these that the first line has.
+    decimal : {".", ","}
+        The decimal mark of numbers in CSV and TSV text.
+    missing : {"refuse", "drop", "mean"}
+        What to do about missing values (empty cells, NA, NaN and ?, in any case; NaN and null in other
+        formats): raise an error that names the place, drop their rows, or fill in the mean of the
+        column in this file. A missing label is refused, or dropped.
+    dtype : float64 or float32, optional
+        Type of ``X``; by default that of an NPZ file's floats, else float64.
+
+    Returns
+    -------
+    Dataset
+        ``X`` is a csr_array for LIBSVM and CSR files, else an ndarray; True and False in text are 1 and 0.
+        Labels are as found: float64, strings if one of them is not a number, or integers if float64 cannot
+        hold one of them (in a text file, their text). ``feature_names`` are those of the header.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the format is unknown or the content is not as expected, missing values and numbers that have no
+        float64 included; the message names the place. In CSV and LIBSVM text a number with a point or an
+        exponent is the nearest float64, as everywhere, and the text of an integer must be exact.
+    ImportError
+        If pyarrow is not installed, for a Parquet file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.csv"
+    ...     _ = path.write_text("length,width,class\n5.1,3.5,setosa\n7.0,3.2,versicolor\n")
+    ...     dataset = load(path)
+    >>> dataset, dataset.y.tolist(), dataset.feature_names
+    (Dataset('iris', 2 x 2, dense float64), ['setosa', 'versicolor'], ('length', 'width'))
     """
+    return load_features(
+        path,
+        None,
+        label=label,
+        labels=labels,
+        features=features,
+        drop=drop,
+        format=format,
+        separator=separator,
+        decimal=decimal,
+        missing=missing,
+        dtype=dtype,
+    )
 
-    columns: Any
-    name: str
-    place: Callable[[int], str]
-    notes: tuple[str, ...] = ()
-    kept: npt.NDArray[np.int64] | None = None
-    dropped: npt.NDArray[np.int64] | None = None
 
-    def complete(self, used: Sequence[str], *, drop: bool) -> Frame:
-        """Return some of the columns; a missing value is an error that names its place, or drops its row."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise missing_package("A formula", "pandas", "formula") from error
-        frame = pd.DataFrame({name: self.columns[name] for name in used})
-        missing = frame.isna().to_numpy()
-        rows = missing.any(axis=1)
-        if not rows.any():
-            return replace(self, columns=frame)
-        row = int(np.argmax(rows))
-        if not drop or rows.all():
-            name = used[int(np.argmax(missing[row]))]
-            raise ValueError(
-                f"{self.place(row)}, column {name!r}: the value is missing. Fill it in, or drop such rows: "
-                "--missing drop."
-            )
-        kept = np.flatnonzero(~rows)
-        note = (
-            f"{int(rows.sum()):,} of {rows.size:,} rows have missing values and were dropped; row "
-            "numbers are those of the file, from 0."
-        )
-        frame = frame.iloc[kept].reset_index(drop=True).infer_objects()
-        place, notes = (lambda k: self.place(int(kept[k]))), (*self.notes, note)
-        return replace(self, columns=frame, place=place, notes=notes, kept=kept, dropped=np.flatnonzero(rows))
+def load_features(
+    path: str | os.PathLike[str],
+    n_features: int | None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    feature_means: Array | None = None,
+    label: Column | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
+    format: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    missing: str = "refuse",
+    dtype: npt.DTypeLike | None = None,
+) -> Dataset:
+    """Load the rows of a file that may lack labels, e.g. to predict them.
+
+    Parameters
+    ----------
+    path, label, labels, features, drop, format, separator, decimal, missing, dtype
+        As for `load`; a ``.npy`` file needs no labels.
+    n_features : int or None
+        The number of features of the model; None if there is no model, and labels are needed.
+        A CSV or Parquet file of so many columns, none of which is named as a label, has no labels. In a
+        LIBSVM file, missing last columns are zero.
+    feature_names : list of str, optional
+        The names of the features of the model. Columns of a file that has names too are matched by name:
+        they are brought into this order, further ones are ignored with a note, and missing ones are an
+        error that lists them.
+    feature_means : ndarray of shape (n_features,), optional
+        What ``missing="mean"`` fills in; by default the means of the file.
+
+    Returns
+    -------
+    Dataset
+        ``y`` is None if the file has no labels.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As for `load`.
+    """
+    kind = None if dtype is None else np.dtype(dtype)
+    if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
+        raise ValueError(f"dtype must be float64, float32 or None; got {kind}.")
+    columns = Columns(
+        label,
+        None if features is None else tuple(features),
+        tuple(drop),
+        labels is None,
+        n_features,
+        None if feature_names is None else tuple(feature_names),
+    )
+    wanted = Wanted(Path(path).expanduser(), columns, kind, separator, decimal, missing, feature_means)
+    name, found = read_file(wanted, None if labels is None else Path(labels).expanduser(), format)
+    return Dataset(
+        found.X,
+        found.y,
+        name,
+        feature_names=found.feature_names,
+        notes=found.notes,
+        feature_means=found.means,
+        is_kept=found.is_kept,
+    )

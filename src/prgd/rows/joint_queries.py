@@ -47,7 +47,7 @@ def margins_of(products: Array, codes: Any) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         margins = products[at, codes][:, None] - products
     margins[at, codes] = np.inf
-    return margins
+    return np.asarray(margins)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels, check_labels, join_labels
 from prgd.rows.readers.columns import Column, Columns, check_same_names
-from prgd.rows.readers.file_kinds import file_kind, open_source
+from prgd.rows.readers.files import file_kind, open_source
 from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import Source, block_source
 

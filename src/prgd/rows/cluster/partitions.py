@@ -22,9 +22,9 @@ from prgd.rows.base import Query, Rows
 from prgd.rows.labels import Labels, check_labels, check_weights, read_codes
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
 from prgd.rows.readers.columns import Columns
-from prgd.rows.readers.file_kinds import check_columns, file_kind, load_npy, open_source, read_labels
-from prgd.rows.readers.libsvm import parse_libsvm
-from prgd.rows.readers.libsvm_text import CachedCSR
+from prgd.rows.readers.files import check_columns, file_kind, open_source, read_labels
+from prgd.rows.readers.libsvm import CachedCSR, parse_libsvm
+from prgd.rows.readers.npy import load_npy
 from prgd.rows.readers.parquet import ParquetSource, open_parquet
 from prgd.rows.readers.sources import MemorySource, Source, block_source
 
@@ -109,7 +109,7 @@ def _load_text(url: str, path: Path) -> Loaded:
     if path.stat().st_size == 0:
         return Loaded(url, None)
     # Indices stay as they are in the file: whether they count from 0 or 1 is decided over all files.
-    text = parse_libsvm(path, zero_based=True)
+    text = parse_libsvm(path, keep_indices=True)
     return Loaded(url, MemorySource(text, text.y))
 
 

@@ -1,60 +1,101 @@
-"""LIBSVM (svmlight) text files, parsed once by blocks of lines into memory or into a cache on disk.
+"""LIBSVM (svmlight) text files, parsed by blocks of lines.
 
-A line reads ``<label> <index>:<value> ...`` with ascending indices; ``#`` starts a comment, and a
-``qid:`` token is ignored. `parse_libsvm` keeps the arrays in memory. `cache_libsvm` writes them to
-a folder while it reads, so that neither the text nor the matrix needs to fit in memory, and later
-calls only map that folder: scikit-learn's reader and joblib's cache hold the whole matrix in memory.
+A line reads ``<label> <index>:<value> ...`` with ascending indices; ``#`` starts a comment, and a ``qid:``
+token is ignored.
+
+scikit-learn's ``load_svmlight_file`` parses each block. It is not called on whole files for three reasons:
+it keeps everything in memory, it does not say in which line of a broken file the fault lies, and it accepts
+NaN, infinite values and ``1_0`` as numbers. So each block that it refuses, or that looks suspicious, is
+parsed again line by line in Python, which names the token at fault.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import io
+import math
 import os
-import shutil
-import time
-import uuid
-import zlib
+import re
+from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.files import naming_file
-from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, parse_blocks
+from prgd.core.checks import is_rounded_integer, not_exact
+from prgd.core.types import Array, Indices
+from prgd.rows.exact import MAX_INTEGER
+from prgd.rows.readers.text import BROKEN_STREAM, COMPRESSED, open_stream
 
-_FORMAT_VERSION = 2
-_ARRAYS = ("data", "indices", "indptr", "y")
-_BLOCK_BYTES = 1 << 24
-_COPY_COUNT = 1 << 20  # Indices are copied so many at a time.
-_LEFTOVER_AGE_S = 86_400.0  # A process that is alive has written to its folder within a day.
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
+LINE_FORM = "Lines read '<label> <index>:<value> <index>:<value> ...'."
+BLOCK_BYTES = 1 << 24  # text that is parsed at a time; one line may be longer
 
 
-def parse_libsvm(
-    path: str | os.PathLike[str],
-    *,
-    n_features: int | None = None,
-    zero_based: ZeroBased = "auto",
-    dtype: npt.DTypeLike = "float64",
-    block_bytes: int = _BLOCK_BYTES,
-) -> CachedCSR:
+@dataclass(frozen=True, eq=False)
+class CachedCSR:
+    """Rows in compressed sparse row form with their labels, in memory or memory-mapped.
+
+    Attributes
+    ----------
+    data : ndarray of shape (nnz,), float64
+        Non-zero values, row by row.
+    indices : ndarray of shape (nnz,), int32, or int64 if int32 is too narrow
+        Column of each value, from 0 on, ascending within a row.
+    indptr : ndarray of shape (n + 1,), int64
+        Row i holds ``data[indptr[i]:indptr[i + 1]]``.
+    y : ndarray of shape (n,), float64
+        Labels as found in the file.
+    n_features : int
+        Number of columns.
+    """
+
+    data: Array
+    indices: npt.NDArray[np.signedinteger[Any]]
+    indptr: Indices
+    y: Array
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.y.size, self.n_features
+
+    def tocsr(self) -> csr_array[Any]:
+        """Return the rows as a SciPy array, which shares ``data``."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+
+class Block(NamedTuple):
+    """Rows of a few lines, with the indices as they are in the file; explicit zeros are left out.
+
+    ``lowest`` and ``highest`` are the bounds of all indices, those of zeros included.
+    """
+
+    data: Array
+    indices: Indices
+    lengths: Indices
+    y: Array
+    lowest: float
+    highest: int
+
+
+def parse_libsvm(path: str | os.PathLike[str], *, keep_indices: bool = False) -> CachedCSR:
     r"""Parse a LIBSVM file into memory.
 
     Parameters
     ----------
     path : str or path
         Plain text, or compressed if the name ends in .gz, .bz2 or .xz.
-    n_features : int, optional
-        Number of columns; by default as many as the largest index needs.
-    zero_based : bool or "auto"
-        Whether indices count from 0; "auto" says yes if an index 0 occurs anywhere in the file.
-    dtype : float64 or float32
-        Type of the values.
-    block_bytes : int
-        Text parsed at a time; one line may be longer.
+    keep_indices : bool
+        Keep the indices of the file as columns, also if no index 0 says that they count from 0.
 
     Returns
     -------
@@ -77,219 +118,176 @@ def parse_libsvm(
     >>> rows.shape, rows.indices.tolist(), rows.y.tolist()
     ((2, 3), [0, 2, 1], [1.0, -1.0])
     """
-    options = Options(Path(path).expanduser(), np.dtype(dtype), zero_based, n_features, block_bytes)
     blocks: list[Block] = []
-    first_index, n_features, index_dtype = parse_blocks(options, blocks.append)
+    first, d, dtype = parse_blocks(Path(path).expanduser(), blocks.append, keep_indices)
     data, indices, lengths, y = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:4])
     indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    return CachedCSR(data, (indices - first_index).astype(index_dtype), indptr, y, n_features)
+    return CachedCSR(data, (indices - first).astype(dtype), indptr, y, d)
 
 
-def cache_libsvm(
-    path: str | os.PathLike[str],
-    cache_dir: str | os.PathLike[str] | None = None,
-    *,
-    dtype: npt.DTypeLike = "float64",
-    zero_based: ZeroBased = "auto",
-    n_features: int | None = None,
-    block_bytes: int = _BLOCK_BYTES,
-) -> CachedCSR:
-    r"""Parse a LIBSVM file once into a binary cache, and memory-map that cache read-only.
+def check_path(path: Path) -> None:
+    """Raise ``FileNotFoundError`` unless there is such a file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected a LIBSVM file at {path}, found none. Check the path.")
 
-    Memory stays bounded by a multiple of ``block_bytes``. The cache is keyed by the file's path,
-    size and modification time and by the options, and appears in one atomic rename: a killed
-    process or two processes at once leave no half cache. Its checksums are compared at every call, and a
-    damaged cache is made again.
 
-    Parameters
-    ----------
-    path : str or path
-        As for `parse_libsvm`.
-    cache_dir : str or path, optional
-        Where caches are kept; by default the folder that `cache_folder` names.
-    dtype, zero_based, n_features, block_bytes
-        As for `parse_libsvm`.
+def parse_blocks(
+    path: Path, append: Callable[[Block], None], keep_indices: bool = False
+) -> tuple[int, int, npt.DTypeLike]:
+    """Hand each block of rows to ``append``, and return what only the whole file tells.
 
-    Returns
-    -------
-    CachedCSR
-        Its arrays are read-only memory maps.
-
-    Raises
-    ------
-    ValueError
-        As for `parse_libsvm`, and when the file changes while it is read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "two.svm"
-    ...     _ = path.write_text("+1 1:0.5 3:2\n-1 2:4\n")
-    ...     rows = cache_libsvm(path, folder)
-    ...     print(rows.shape, type(rows.data).__name__)
-    (2, 3) memmap
+    These are the first index, 0 or 1, the number of columns, and a type that is wide enough for indices.
     """
-    options = Options(Path(path).expanduser(), np.dtype(dtype), zero_based, n_features, block_bytes)
-    identity = _identity(options)
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
-    folder = cache_folder(cache_dir) / f"libsvm-{digest}"
-    cached = _open_cache(folder)
-    if cached is not None:
-        return cached
-    _drop_leftovers(folder)
-    made = _sibling(folder)
-    made.mkdir(parents=True)
-    try:
-        with naming_file(folder, made):
-            _write_cache(made, options, identity)
-        if _identity(options) != identity:
-            raise ValueError(
-                f"{options.path}: expected a file at rest, got one that changed while it was read."
-                " Call again once it is written."
-            )
-        return _publish(made, folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Return where caches are kept: ``cache_dir``, else $PRGD_CACHE, else the user's cache folder.
-
-    Parameters
-    ----------
-    cache_dir : str or path, optional
-        Taken as it is if given.
-
-    Returns
-    -------
-    Path
-        Not created here. The user's cache folder is $XDG_CACHE_HOME/prgd, else ~/.cache/prgd.
-
-    Examples
-    --------
-    >>> cache_folder("here").name
-    'here'
-    """
-    chosen = cache_dir or os.environ.get("PRGD_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "prgd"
-
-
-@contextmanager
-def _npy_writer(path: Path, dtype: npt.DTypeLike) -> Iterator[Callable[[npt.NDArray[Any]], object]]:
-    """Yield a function that appends arrays to a one-dimensional .npy file; the header comes last."""
-    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (0,)}
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        start = file.tell()
-        yield lambda values: file.write(np.ascontiguousarray(values, dtype=dtype).data)
-        # NumPy pads headers for growth in place, so the second header is as long as the first.
-        header["shape"] = ((file.tell() - start) // np.dtype(dtype).itemsize,)
-        file.seek(0)
-        np.lib.format.write_array_header_1_0(file, header)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _identity(options: Options) -> dict[str, Any]:
-    source = options.path.resolve()
-    stat = source.stat()
-    return {
-        "format": _FORMAT_VERSION,
-        "source": str(source),
-        "size": stat.st_size,
-        "mtime_ns": stat.st_mtime_ns,
-        "dtype": str(options.dtype),
-        "zero_based": options.zero_based,
-        "n_features": options.n_features,
-    }
-
-
-def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> None:
-    raw_path, n_entries = folder / "indices.raw", 0
-    with (
-        _npy_writer(folder / "data.npy", options.dtype) as add_data,
-        _npy_writer(folder / "indptr.npy", np.int64) as add_indptr,
-        _npy_writer(folder / "y.npy", np.float64) as add_labels,
-        raw_path.open("wb") as raw,
-    ):
-        add_indptr(np.zeros(1))
-
-        def append(block: Block) -> None:
-            nonlocal n_entries
-            add_indptr(n_entries + np.cumsum(block.lengths))
-            n_entries += block.data.size
-            add_data(block.data)
-            raw.write(np.ascontiguousarray(block.indices).data)
-            add_labels(block.y)
-
-        first_index, n_features, index_dtype = parse_blocks(options, append)
-    # Only the whole file tells whether indices start at 0 or 1 and how wide they are.
-    with raw_path.open("rb") as source, _npy_writer(folder / "indices.npy", index_dtype) as add_indices:
-        while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
-            add_indices(part - first_index)
-    raw_path.unlink()
-    meta = {**identity, "n_columns": n_features, "checksums": _checksums(folder)}
-    (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-
-
-def _open_cache(folder: Path) -> CachedCSR | None:
-    """Return the mapped cache, or None if there is none that is whole."""
-    try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        maps: dict[str, Any] = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        cached = CachedCSR(**maps, n_features=int(meta["n_columns"]))
-        is_whole = (
-            _checksums(folder) == meta["checksums"]
-            and cached.indptr.size == cached.y.size + 1
-            and cached.indptr[-1] == cached.data.size == cached.indices.size
+    check_path(path)
+    n_rows, lowest, highest = 0, math.inf, -1
+    for first_line, text in _line_blocks(path):
+        block = _parse_block(text, first_line, path)
+        n_rows += block.y.size
+        lowest, highest = min(lowest, block.lowest), max(highest, block.highest)
+        append(block)
+    if n_rows == 0:
+        raise ValueError(
+            f"{path}: expected at least one row, got an empty file or comments only. {LINE_FORM}"
         )
-    except Exception:  # Whatever is wrong with a cache, the text can be parsed again.
-        return None
-    return cached if is_whole else None
+    if highest < 0:
+        raise ValueError(f"{path}: expected at least one index:value, got labels only. {LINE_FORM}")
+    first = int(lowest >= 1 and not keep_indices)
+    d = highest + 1 - first
+    return first, d, np.int32 if d <= np.iinfo(np.int32).max else np.int64
 
 
-def _checksums(folder: Path) -> dict[str, int]:
-    """Return the CRC-32 of each array's file: one plain read of a cache, where a damaged number would lie."""
-    return {name: _checksum(folder / f"{name}.npy") for name in _ARRAYS}
-
-
-def _checksum(path: Path) -> int:
-    found, buffer = 0, bytearray(_COPY_COUNT)
-    with path.open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            found = zlib.crc32(memoryview(buffer)[:count], found)
-    return found
-
-
-def _publish(made: Path, folder: Path) -> CachedCSR:
-    """Rename a finished cache into place; if another process was first, take its cache."""
-    while True:
+def _line_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of a first line and whole lines of about BLOCK_BYTES from there on."""
+    first_line, lines, size = 1, list[bytes](), 0
+    with open_stream(path) as stream:
         try:
-            made.rename(folder)
-        except OSError:
-            if not folder.exists():
+            for line in stream:
+                lines.append(line)
+                size += len(line)
+                if size >= BLOCK_BYTES:
+                    yield first_line, b"".join(lines)
+                    first_line, lines, size = first_line + len(lines), [], 0
+        except BROKEN_STREAM as error:
+            if path.suffix.lower() not in COMPRESSED:
                 raise
-        cached = _open_cache(folder)
-        if cached is not None:
-            return cached
-        damaged = _sibling(folder)
-        with suppress(FileNotFoundError):
-            folder.rename(damaged)
-        shutil.rmtree(damaged, ignore_errors=True)
+            raise ValueError(
+                f"{path}: expected a whole {path.suffix} stream, got one that breaks after line"
+                f" {first_line - 1 + len(lines)} ({error}). Fetch or compress the file again."
+            ) from error
+    yield first_line, b"".join(lines)
 
 
-def _sibling(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.tmp-{uuid.uuid4().hex}")
+def _parse_block(text: bytes, first_line: int, path: Path) -> Block:
+    from sklearn.datasets import load_svmlight_file
+
+    if b"#" in text:
+        text = re.sub(rb"#[^\n]*", b"", text)
+    try:
+        X, y = load_svmlight_file(io.BytesIO(text), zero_based=True)
+    except (ValueError, OverflowError):
+        return _parse_lines(text, first_line, path)
+    block = _build_block(X.data, X.indices, X.indptr, y)
+    is_suspicious = (
+        b"_" in text  # int() and float() read 1_0 as 10.
+        or _has_large(X.data)
+        or _has_large(y)
+        or not (np.isfinite(block.data).all() and np.isfinite(y).all())
+    )
+    return _parse_lines(text, first_line, path) if is_suspicious else block
 
 
-def _drop_leftovers(folder: Path) -> None:
-    """Remove the folders that killed processes left beside this cache."""
-    for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
-        with suppress(OSError):
-            newest = max(file.stat().st_mtime for file in (leftover, *leftover.iterdir()))
-            if time.time() - newest > _LEFTOVER_AGE_S:
-                shutil.rmtree(leftover, ignore_errors=True)
+def _has_large(values: Array) -> bool:
+    """Say whether a value may be an integer that was rounded to float64."""
+    return bool(values.size) and max(float(values.max()), -float(values.min())) >= MAX_INTEGER
+
+
+def _build_block(data: Array, indices: Any, indptr: Any, y: Array) -> Block:
+    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (math.inf, -1)
+    keep = data != 0.0
+    if not keep.all():
+        indptr = np.concatenate(([0], np.cumsum(keep)))[indptr]
+        data, indices = data[keep], indices[keep]
+    lengths = np.diff(indptr).astype(np.int64, copy=False)
+    return Block(data, indices.astype(np.int64, copy=False), lengths, y, lowest, highest)
+
+
+def _parse_lines(text: bytes, first_line: int, path: Path) -> Block:
+    """Parse a block in Python, to name the line and token at fault, or to read indices beyond int32."""
+    values, indices, indptr, y = array("d"), array("q"), array("q", [0]), array("d")
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        tokens = line.split()
+        previous = -1
+        for k, token in enumerate(tokens):
+            try:
+                if k == 0:
+                    y.append(_label(token))
+                elif not token.startswith(b"qid:"):
+                    previous, value = _feature(token, previous)
+                    indices.append(previous)
+                    values.append(value)
+            except _RoundedError as error:
+                raise not_exact(f"{path}, line {number}, token {k + 1}", error) from None
+            except _BadTokenError as error:
+                found = token.decode(errors="replace")
+                raise ValueError(
+                    f"{path}, line {number}: expected {error.expected}, got {found!r}. {error.advice}"
+                ) from None
+        if tokens:
+            indptr.append(len(values))
+    return _build_block(np.array(values), np.array(indices), np.array(indptr), np.array(y))
+
+
+class _BadTokenError(Exception):
+    def __init__(self, expected: str, advice: str = LINE_FORM) -> None:
+        super().__init__(expected, advice)
+        self.expected, self.advice = expected, advice
+
+
+class _RoundedError(Exception):
+    """The text of an integer that has no float64."""
+
+
+def _exact_float(text: bytes) -> float:
+    """Return the float of a text; the text of an integer must have one that is equal."""
+    value = float(text)
+    if abs(value) >= MAX_INTEGER and is_rounded_integer(text.decode(), value):
+        raise _RoundedError(text.decode())
+    return value
+
+
+def _number(kind: Callable[[bytes], Any], text: bytes, expected: str) -> Any:
+    try:
+        if b"_" not in text:  # Python reads 1_0 as 10.
+            return kind(text)
+    except ValueError:
+        pass
+    raise _BadTokenError(expected)
+
+
+def _label(token: bytes) -> float:
+    label: float = _number(_exact_float, token, "a number as label")
+    if not math.isfinite(label):
+        raise _BadTokenError("a finite number as label")
+    return label
+
+
+def _feature(token: bytes, previous: int) -> tuple[int, float]:
+    """Return the index and the value of ``index:value``."""
+    left, colon, right = token.partition(b":")
+    if not colon:
+        raise _BadTokenError("index:value")
+    index = _number(int, left, "an integer before the colon")
+    if index < 0:
+        raise _BadTokenError("an index of at least 0", "Indices count from 1, or from 0; none is negative.")
+    if index >= np.iinfo(np.int64).max:
+        raise _BadTokenError("an index below 2**63 - 1")
+    if index <= previous:
+        advice = "Sort each line by index and keep each index once."
+        raise _BadTokenError(f"an index above {previous}, the one before it", advice)
+    if not right:
+        advice = "Write the value, or leave the index out if the value is 0."
+        raise _BadTokenError("a value after the colon", advice)
+    value = _number(_exact_float, right, "a number after the colon")
+    if not math.isfinite(value):
+        raise _BadTokenError("a finite float64 value after the colon", "Fill in or drop missing values.")
+    return index, value

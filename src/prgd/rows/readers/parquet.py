@@ -1,4 +1,4 @@
-"""Parquet files out of core, through pyarrow."""
+"""Parquet files through pyarrow: read whole, or in parts at every pass."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from prgd.core.checks import TextError, as_option, bad_cell
 from prgd.core.errors import missing_package
 from prgd.core.types import Indices
 from prgd.rows.exact import check_exact, in_column
+from prgd.rows.readers.cells import Found, Wanted, ignored_note
 from prgd.rows.readers.columns import Columns
-from prgd.rows.readers.label_text import LabelArray, as_labels
 from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource
+from prgd.rows.readers.text import LabelArray, as_labels
 
 
 class ParquetSource(FileSource):
@@ -87,6 +88,38 @@ class ParquetSource(FileSource):
                 mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
                 found[mine] = block[indices[mine] - rows.start]
         return found
+
+
+def read_parquet(wanted: Wanted) -> Found:
+    """Return the rows and the labels, or None for labels if the file has none."""
+    file = wanted.file
+    with open_parquet(file) as source:  # It says what to do if pyarrow is missing.
+        table = read_table(source, file)
+    chosen = wanted.columns.choose(file, table.column_names)
+    n, d = table.num_rows, len(chosen.features)
+    if not n:
+        raise ValueError(f"{file}: expected rows with features, got {n} rows of {d} features.")
+    is_kept = None
+    notes, at = ignored_note(file, chosen.ignored), chosen.label
+    if at is not None and wanted.missing == "drop" and (count := table.column(at).null_count):
+        is_kept = table.column(at).is_valid().to_numpy(zero_copy_only=False)
+        table = table.filter(table.column(at).is_valid())
+        notes += (f"{file}: {count:,} of {n:,} rows have no label and were dropped.",)
+    X = np.empty((table.num_rows, d), dtype=wanted.dtype or np.float64)
+    names = [table.column_names[j] for j in chosen.features]
+    fill_columns(X, [table.column(j) for j in chosen.features], names, file, may_lack=True)
+    y = None if at is None else label_values(table.column(at), table.column_names[at], file)
+    row_of = np.arange(n) if is_kept is None else np.flatnonzero(is_kept)
+    return Found(X, y, lambda row: f"{file}, row {row_of[row]}", chosen.names, notes, None, names, is_kept)
+
+
+def read_parquet_frame(file: Path) -> Any:
+    """Return all columns as a pandas data frame, without the row index that pandas stored."""
+    with open_parquet(file) as source:
+        table = read_table(source, file)
+    # Integers beside missing values stay Python's integers, since float64 may round them.
+    frame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    return frame.filter(regex=r"^(?!__index_level_\d+__$)")
 
 
 def fill_columns(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,7 @@ from prgd.rows.labels import label_array
 # Bytes that a thread reads at a time. They stay in the second-level cache until they are summed, which made a
 # warm pass twice as fast as with 32 MB, and no slower with a cold cache.
 BLOCK_BYTES = 2**22
-BLOCKS = 4  # Blocks in a part: with fewer parts, less is handed from thread to thread.
 MIN_ROWS = 64  # Rows in a block of wide rows, at least: each part has a vector of d sums to merge.
-_PAGE = 4096
 
 Load = Callable[[slice], Iterator[tuple[slice, Storage]]]
 
@@ -197,56 +194,3 @@ def _facts(path: Path) -> tuple[int, int]:
     """Return the size of a file and the time of its last change."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
-
-
-class NpySource(FileSource):
-    """A ``.npy`` file in C order, read into a few small buffers.
-
-    Reading is faster than mapping: with a cold cache large reads keep the disk busier than page faults do,
-    and with a warm one a buffer that stays in the processor's cache costs less than page tables. Also, a file
-    that shrinks during a pass raises an error, while a map would end the process.
-    """
-
-    def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
-        super().__init__(path, mapped.shape, mapped.dtype)
-        self._offset, self._row = mapped.offset, self.d * mapped.itemsize
-        size = min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory)
-        self._step = max(1, size // self._row)
-        self.at_once = max(1, max_memory // (self._step * self._row))
-
-    def parts(self) -> Iterable[slice]:
-        """Return consecutive row ranges."""
-        return cuts(0, self.n, BLOCKS * self._step)
-
-    def _open(self) -> npt.NDArray[Any]:
-        # The buffer lies in its pages as the rows do in those of the file, else copies take twice as long.
-        raw = np.empty(self._step * self._row + _PAGE, np.uint8)
-        first = (self._offset - raw.ctypes.data) % _PAGE
-        rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
-        return rows.reshape(self._step, self.d)
-
-    def _blocks(self, opened: npt.NDArray[Any], part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        # The system reads ahead for each open file, so every part opens the file for itself.
-        with self.path.open("rb", buffering=0) as file:
-            for rows in cuts(part.start, part.stop, self._step):
-                block = opened[: rows.stop - rows.start]
-                self._fill(file, block, rows.start)
-                yield rows, block
-
-    def _fill(self, file: FileIO, block: npt.NDArray[Any], start: int) -> None:
-        left = block.data.cast("B")
-        file.seek(self._offset + start * self._row)
-        while count := file.readinto(left):
-            left = left[count:]
-        if len(left):
-            self._check()
-            raise RowsLostError(f"{self.path}: ends before its last row. Write it again.")
-
-    def take(self, indices: Indices) -> Any:
-        """Return the rows x_i of these indices."""
-        found = np.empty((indices.size, self.d), self._dtype)
-        self._check()
-        with self.path.open("rb", buffering=0) as file:
-            for k, row in enumerate(indices.tolist()):
-                self._fill(file, found[k], row)
-        return found.astype(np.float64)

@@ -14,7 +14,7 @@ from prgd.core.checks import bad_cell
 from prgd.core.types import Array
 from prgd.rows.exact import as_float
 from prgd.rows.readers.columns import Columns
-from prgd.rows.readers.label_text import LabelArray
+from prgd.rows.readers.text import LabelArray
 
 MISSING = ("refuse", "drop", "mean")  # what is done about missing values
 

@@ -7,9 +7,8 @@ import io
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +17,18 @@ import numpy.typing as npt
 
 from prgd.core.checks import bad_cell, is_rounded_integer, not_exact
 from prgd.core.types import Array
-from prgd.datasets._cells import Found, Wanted, ignored_note, missing_cell
 from prgd.rows.exact import MAX_INTEGER
+from prgd.rows.readers.cells import Found, Wanted, ignored_note, missing_cell
 from prgd.rows.readers.columns import LABEL_NAMES, Choice
-from prgd.rows.readers.label_text import LabelArray, check_spelling, is_number, text_labels
-from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
+from prgd.rows.readers.text import (
+    BROKEN_STREAM,
+    LabelArray,
+    check_spelling,
+    compression,
+    is_number,
+    open_stream,
+    text_labels,
+)
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.
 
@@ -44,12 +50,12 @@ class Table(NamedTuple):
     records: Records
 
 
-def read(wanted: Wanted) -> Found:
+def read_csv(wanted: Wanted) -> Found:
     """Return the rows and the labels, or None for labels if the table has none."""
     file, table = wanted.file, _open(wanted)
     line, names, at = table.line, table.names, table.chosen.label
-    cells_of = _getter(table.chosen.features)
-    numbers = _Numbers(wanted, [names[j] for j in table.chosen.features])
+    features = table.chosen.features
+    numbers = _Numbers(wanted, [names[j] for j in features])
     labels: list[str] = []
     for line, cells in table.records:
         _check_width(wanted, line, cells, len(names))
@@ -60,11 +66,10 @@ def read(wanted: Wanted) -> Found:
                     f"{file}, line {line}, column {names[at]!r}: expected a label, got {labels[-1]!r}."
                     " Fill in or drop rows without one (--missing drop)."
                 )
-        numbers.add(line, cells_of(cells), ends_in_label=at is None)
+        numbers.add(line, [cells[j] for j in features], ends_in_label=at is None)
     if not numbers.lines:
         raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
     X = numbers.matrix()
-    _check_integers(wanted, X, numbers.lines)
     notes = ignored_note(file, table.chosen.ignored)
     if not table.is_named and at is not None and wanted.columns.label is None:
         notes += (_label_note(file, at, labels),)
@@ -148,13 +153,9 @@ class _Numbers:
 
     def add(self, line: int, cells: Sequence[str], *, ends_in_label: bool) -> None:
         """Add the cells of one line; most are plain numbers, which are converted at once."""
-        given = cells
-        if self._wanted.decimal == ",":
-            cells = [_with_point(cell) for cell in cells]
-        if self._truths:
-            cells = list(cells)
-            for k in self._truths:
-                cells[k] = str(_TRUTH.get(cells[k].strip().lower(), cells[k]))
+        given, cells = cells, [_with_point(cell) if self._wanted.decimal == "," else cell for cell in cells]
+        for k in self._truths:
+            cells[k] = str(_TRUTH.get(cells[k].strip().lower(), cells[k]))
         try:
             check_spelling("".join(cells))
             numbers = [*map(float, cells)]
@@ -163,8 +164,19 @@ class _Numbers:
                 float(cell) if is_number(cell) else self._number(line, k, given[k], ends_in_label)
                 for k, cell in enumerate(cells)
             ]
+        if not (max(numbers) < MAX_INTEGER and min(numbers) > -MAX_INTEGER):  # NaN may come first
+            self._check_integers(line, cells, numbers)
         self._values.extend(numbers)
         self.lines.append(line)
+
+    def _check_integers(self, line: int, cells: Sequence[str], numbers: Sequence[float]) -> None:
+        """Raise ``ValueError`` for an integer that was rounded, and for a number beyond the largest float."""
+        for name, cell, number in zip(self.names, cells, numbers, strict=True):
+            if is_rounded_integer(cell, number):
+                place = f"{self._wanted.file}, line {line}, column {name!r}"
+                raise not_exact(place, cell.strip(), name)
+            if math.isinf(number):
+                raise bad_cell(f"{self._wanted.file}, line {line}", name, cell.strip())
 
     def _number(self, line: int, k: int, cell: str, ends_in_label: bool) -> float:
         """Return the number that a cell means which has other text than Python's, or raise ``ValueError``."""
@@ -208,13 +220,6 @@ class _Numbers:
         return X
 
 
-def _getter(features: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Return the function that picks the features from the cells of a line."""
-    if len(features) == 1:
-        return lambda cells: (cells[features[0]],)
-    return itemgetter(*features)
-
-
 def _with_point(cell: str) -> str:
     """Return a number with a decimal comma as Python has it; one with a point, which is none, as text."""
     return f"'{cell}'" if "." in cell else cell.replace(",", ".", 1)
@@ -228,26 +233,6 @@ def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
         f"{file} has no header: its last column, {at} counted from 0, is taken as the label, with the values"
         f" {shown}{more}. --label chooses another column."
     )
-
-
-def _check_integers(wanted: Wanted, raw: Array, lines: Sequence[int]) -> None:
-    """Read the file again if there are integers that may have been rounded, and name the first that was."""
-    with np.errstate(invalid="ignore"):
-        large = np.argwhere(np.abs(raw) >= MAX_INTEGER).tolist()
-    if not large:
-        return
-    table = _open(wanted)
-    names, columns = table.names, table.chosen.features
-    places: dict[int, list[int]] = {lines[row]: [] for row, _ in large}
-    for row, column in large:
-        places[lines[row]].append(columns[column])
-    for line, cells in table.records:
-        for j in places.get(line, ()):
-            cell = _with_point(cells[j]) if wanted.decimal == "," else cells[j]
-            if is_rounded_integer(cell, float(cell)):
-                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cell.strip(), names[j])
-            if math.isinf(float(cell)):
-                raise bad_cell(f"{wanted.file}, line {line}", names[j], cell.strip())
 
 
 def _open(wanted: Wanted) -> Table:
