@@ -228,6 +228,46 @@ def test_bounds_of_a_pass_on_every_engine(norm, with_intercept):
             assert is_above(accurate_upper(problem, weights), data, codes, weights, *facts)
 
 
+@pytest.mark.parametrize("with_intercept", [False, True])
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_both_ends_of_joint_problems_hold_far_from_the_origin(offset, norm, with_intercept):
+    rng = np.random.default_rng(7)
+    for trial in range(4):
+        K, d = 3 + trial % 2, 2 + trial % 3
+        codes = np.arange(12) % K
+        X = rng.standard_normal((K, d))[codes] * 3.0 + 0.3 * rng.standard_normal((12, d)) + offset
+        problem = prgd.Problem(X, codes, norm=norm, fit_intercept=with_intercept)
+        W = rng.standard_normal((K, d))
+        at = problem.at(np.sqrt(problem.unit) * 3.0 * (W - W.mean(axis=0)))
+        found, weights = certify(at), weights_at(problem, at.w)
+        lower, upper = accurate_lower(problem, at.w, at.intercept)[0], accurate_upper(problem, weights)
+        for bound in (found.lower, certify_in_double(problem, at.w).lower, lower):
+            assert is_below(bound, X, codes, at.w, norm, True, with_intercept)
+        assert is_on_simplex(problem, weights)
+        assert is_above(upper, X, codes, weights, norm, True, with_intercept)
+        if offset == 0.0:
+            assert upper <= found.upper <= upper * (1.0 + 1e-9)
+            assert lower == pytest.approx(found.lower, rel=1e-9)
+
+
+@pytest.mark.no_cover  # The tests of algorithms run the same lines.
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf", "lp:3", *MATRICES])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_upper_bounds_of_iterates_are_above_the_certified_margin(fit_intercept, norm):
+    rng = np.random.default_rng(3)
+    codes = np.arange(40) % 4
+    X = rng.standard_normal((4, 5))[codes] * 2.0 + 0.4 * rng.standard_normal((40, 5))
+    problem = prgd.Problem(X, codes, norm=norm, fit_intercept=fit_intercept)
+    best = prgd.run(problem, prgd.algorithms.SteepestDescent(), stop=300)
+    assert 0.0 < best.margin <= best.upper_bound
+    for _ in range(5):
+        found = certify(problem.at(rng.standard_normal(problem.shape) * np.sqrt(problem.unit)))
+        assert found.upper >= best.margin
+        assert found.lower <= best.upper_bound
+    assert best.check(X, codes).is_valid
+
+
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf", "lp:1.5"])
 @pytest.mark.parametrize("with_intercept", [False, True])
 def test_a_second_direction_proves_its_margin_on_every_engine(norm, with_intercept):

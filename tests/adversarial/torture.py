@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -27,28 +26,20 @@ if __name__ in ("__main__", "__mp_main__"):  # one thread in each process, set b
     sys.path[0:1] = [str(Path(__file__).resolve().parents[1])]
 
 import numpy as np
+from adversarial.damaged_files import trial
+from adversarial.problems import GENERATORS
+from adversarial.trial import described, judge
 
-HANG_SECONDS = 60.0  # a case that takes longer counts as a hang; its process is ended and replaced
+HANG_SECONDS = 60  # a case that takes longer counts as a hang: its process ends itself, and is replaced
 REPORT_SECONDS = 0.5  # time between two messages of a worker
 SHOWN = 5  # failures of each kind that are printed
 EXTRA_SHARE = 0.05  # share of the cases that also try `run`, and of those that also try the estimator
-
-
-def load_files():
-    """Return the function that damages and reads one file, or None if there is none."""
-    try:
-        from adversarial.damaged_files import trial
-    except ModuleNotFoundError as error:
-        if error.name != "adversarial.damaged_files":
-            raise
-        return None
-    return trial
+PARTS = ("problems", "files")
+Found = tuple[tuple[str, ...], list[dict]]  # what is counted, and the failures
 
 
 def problem_case(seed: int, index: int):
     """Return the case of a number, and what else is tried on it."""
-    from adversarial.problems import GENERATORS
-
     names = list(GENERATORS)
     rng = np.random.default_rng([seed, 0, index])
     draw = rng.random()
@@ -56,72 +47,63 @@ def problem_case(seed: int, index: int):
     return GENERATORS[names[index % len(names)]](rng), extra
 
 
-def try_problem(seed: int, index: int) -> tuple[tuple[str, ...], list[dict]]:
-    """Judge one problem: what is counted, and its failures."""
-    from adversarial.trial import described, judge
-
+def try_problem(seed: int, index: int) -> Found:
+    """Judge one problem."""
     case, extra = problem_case(seed, index)
     outcome = judge(case, extra)
-    if not outcome.failures:
-        failures = []
-    else:
-        about = {**described(case), "seed": seed, "case": index, "exact": outcome.verdict}
-        failures = [
-            {"failure": kind, "message": text, "size": size, **about} for kind, text, size in outcome.failures
-        ]
-    return ("problem", case.name, outcome.verdict, outcome.status, outcome.separability), failures
+    failures = [
+        {
+            "failure": kind,
+            "message": text,
+            "size": size,
+            "exact": outcome.verdict,
+            **about(seed, index, "problems"),
+        }
+        for kind, text, size in outcome.failures
+    ]
+    return ("problems", case.name, outcome.verdict, outcome.status, outcome.separability), failures
 
 
-def try_file(seed: int, index: int, folder: Path) -> tuple[tuple[str, ...], list[dict]]:
-    """Damage and read one file: what is counted, and its failure."""
-    about = {"seed": seed, "case": index, "only": "files"}
+def try_file(seed: int, index: int, folder: Path) -> Found:
+    """Damage and read one file."""
     try:
-        said = load_files()(np.random.default_rng([seed, 1, index]), folder)
+        said = trial(np.random.default_rng([seed, 1, index]), folder)
     except Exception as error:  # the readers' undocumented errors are findings of the trial
         said = f"unknown: FAILED: {type(error).__name__}: {error}"
     kind, _, outcome = said.partition(": ")
-    if not outcome:
-        kind, outcome = "file", said
-    failed = outcome.startswith("FAILED")
-    failures = [{"failure": "file", "generator": kind, "message": outcome, **about}] if failed else []
-    return ("file", kind, "FAILED" if failed else outcome), failures
+    if not outcome.startswith("FAILED"):
+        return ("files", kind, outcome), []
+    failure = {"failure": "file", "message": outcome, **about(seed, index, "files"), "generator": kind}
+    return ("files", kind, "FAILED"), [failure]
 
 
-@dataclass(frozen=True)
-class Job:
-    """What one worker does: cases first, first + stride, ... of each part until the time of its end."""
-
-    seed: int
-    first: int
-    stride: int
-    parts: tuple[tuple[str, float], ...]
-    first_part: int
-    place: int  # of its three numbers in the clock: start of the case, case, part
-    folder: Path
+def about(seed: int, index: int, part: str) -> dict:
+    """Return what a failure says of its case."""
+    known = described(problem_case(seed, index)[0]) if part == "problems" else {}
+    return {"seed": seed, "case": index, "only": part, **known}
 
 
-def work(job: Job, clock, pipe: Connection) -> None:
-    """Do a job, and report counts and failures now and then."""
+def work(seed: int, stride: int, ends: dict[str, float], now, pipe: Connection) -> None:
+    """Try cases of each part until its end, from where ``now`` stands, and report now and then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    try_problem(job.seed, 0)  # compiles and imports, off the clock of the watchdog
-    counts: Counter = Counter()
-    failures: list[dict] = []
-    reported = time.monotonic()
-    for number, (part, deadline) in enumerate(job.parts):
-        index = job.first
-        while number >= job.first_part and time.monotonic() < deadline:
-            clock[3 * job.place : 3 * job.place + 3] = [time.monotonic(), float(index), float(number)]
-            if part == "problems":
-                found = try_problem(job.seed, index)
-            else:
-                found = try_file(job.seed, index, job.folder)
-            clock[3 * job.place] = 0.0
-            counts[found[0]] += 1
-            failures += found[1]
-            index += job.stride
-            if time.monotonic() - reported > REPORT_SECONDS:
-                pipe.send((counts, failures))
-                counts, failures, reported = Counter(), [], time.monotonic()
+    try_problem(seed, 0)  # compiles and imports, off the clock
+    counts, failures, reported = Counter(), [], time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        for number, (part, end) in enumerate(ends.items()):
+            while number == now[0] and time.monotonic() < end:
+                signal.alarm(HANG_SECONDS)
+                case, one = (
+                    try_problem(seed, now[1]) if part == "problems" else try_file(seed, now[1], Path(folder))
+                )
+                signal.alarm(0)
+                counts[case] += 1
+                failures += one
+                now[1] += stride
+                if time.monotonic() - reported > REPORT_SECONDS:
+                    pipe.send((counts, failures))
+                    counts, failures, reported = Counter(), [], time.monotonic()
+            if number == now[0]:
+                now[:] = [number + 1, now[1] % stride]
     pipe.send((counts, failures))
     pipe.send(None)
 
@@ -129,76 +111,59 @@ def work(job: Job, clock, pipe: Connection) -> None:
 class Crew:
     """The worker processes; one that hangs or dies is noted and replaced."""
 
-    def __init__(self, seed: int, jobs: int, parts: tuple[tuple[str, float], ...], folder: Path) -> None:
-        self.seed, self.jobs, self.parts, self.folder = seed, jobs, parts, folder
+    def __init__(self, seed: int, jobs: int, ends: dict[str, float]) -> None:
+        self.seed, self.jobs, self.ends = seed, jobs, ends
         self.context = multiprocessing.get_context("spawn")
-        self.clock = self.context.RawArray("d", 3 * jobs)  # start time, case and part of each worker
-        self.processes: dict[Connection, tuple[multiprocessing.Process, int]] = {}
+        self.workers: dict[Connection, tuple[multiprocessing.Process, list[int]]] = {}
         self.counts: Counter = Counter()
-        self.failures: list[dict] = []
-        for place in range(jobs):
-            self._start(place, place, 0)
+        for first in range(jobs):
+            self._start(self.context.RawArray("q", [0, first]))  # the number of the part, and the case
 
-    def _start(self, place: int, first: int, part: int) -> None:
-        self.clock[3 * place : 3 * place + 3] = [0.0, -1.0, 0.0]
+    def _start(self, now) -> None:
         receiver, sender = self.context.Pipe(duplex=False)
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
-        job = Job(self.seed, first, self.jobs, self.parts, part, place, folder)
-        process = self.context.Process(target=work, args=(job, self.clock, sender), daemon=True)
+        process = self.context.Process(
+            target=work, args=(self.seed, self.jobs, self.ends, now, sender), daemon=True
+        )
         process.start()
         sender.close()
-        self.processes[receiver] = (process, place)
+        self.workers[receiver] = process, now
 
     def listen(self) -> list[dict]:
-        """Take what the workers report within a second, replace those that hang, and return new failures."""
-        known = len(self.failures)
-        for pipe in wait(list(self.processes), timeout=1.0):
-            process, place = self.processes[pipe]
+        """Return the failures that the workers report within a second; replace those that have died."""
+        failures = []
+        for pipe in wait(list(self.workers), timeout=1.0):
+            process, now = self.workers[pipe]
             try:
                 message = pipe.recv()
             except (EOFError, OSError):
                 process.join()
-                self._replace(pipe, "crash", f"the process ended with code {process.exitcode}")
-                continue
+                failures.append(self._died(process.exitcode, *now))
+                now[1] += self.jobs
+                self._start(now)
+                message = None
             if message is None:
                 process.join()
-                del self.processes[pipe]
+                del self.workers[pipe]
             else:
                 self.counts += message[0]
-                self.failures += message[1]
-        for pipe, (_, place) in list(self.processes.items()):
-            started = self.clock[3 * place]
-            if started and time.monotonic() - started > HANG_SECONDS:
-                self._replace(pipe, "hang", f"no answer within {HANG_SECONDS:.0f} s")
-        return self.failures[known:]
+                failures += message[1]
+        return failures
+
+    def _died(self, code: int, number: int, index: int) -> dict:
+        is_hang = code == -signal.SIGALRM
+        text = f"no answer within {HANG_SECONDS} s" if is_hang else f"the process ended with code {code}"
+        case = about(self.seed, index, list(self.ends)[number])
+        return {"failure": "hang" if is_hang else "crash", "message": text, **case}
 
     def stop(self) -> None:
         """End all workers."""
-        for process, _ in self.processes.values():
+        for process, _ in self.workers.values():
             process.kill()
             process.join()
 
-    def _replace(self, pipe: Connection, kind: str, text: str) -> None:
-        process, place = self.processes.pop(pipe)
-        process.kill()
-        process.join()
-        index, number = int(self.clock[3 * place + 1]), int(self.clock[3 * place + 2])
-        if index < 0:
-            raise SystemExit("A worker process ended before its first case; its error is printed above.")
-        part = self.parts[number][0]
-        about = {"seed": self.seed, "case": index, "only": part}
-        if part == "problems":
-            from adversarial.trial import described
-
-            about |= described(problem_case(self.seed, index)[0])
-        self.failures.append({"failure": kind, "message": text, **about})
-        if time.monotonic() < self.parts[-1][1]:
-            self._start(place, index + self.jobs, number)
-
 
 def shown(failure: dict) -> str:
-    where = f"--seed {failure['seed']} --case {failure['case']}"
-    where += " --only files" if failure.get("only") == "files" else ""
+    where = f"--seed {failure['seed']} --case {failure['case']} --only {failure['only']}"
     lines = [f"{failure['failure']} ({failure.get('generator', '')}, {where}): {failure['message']}"]
     if "X" in failure:
         lines.append(f"    X = {failure['X']}  # {failure['kind']}")
@@ -206,44 +171,26 @@ def shown(failure: dict) -> str:
     return "\n".join(lines)
 
 
-def problem_table(counts: Counter) -> list[str]:
-    """Return the lines of the table: cases by generator and exact verdict, and the statuses of max_margin."""
+def table(counts: Counter) -> list[str]:
+    """Return lines: problems by generator and exact verdict, files by kind, with the outcomes of each."""
     cases: dict[tuple[str, str], Counter] = defaultdict(Counter)
-    undecided: Counter = Counter()
-    for key, count in counts.items():
-        if key[0] == "problem":
-            cases[key[1], key[2]][key[3]] += count
-            undecided[key[1], key[2]] += count * (key[4] == "undecided")
-    lines = [f"{'generator':24} {'exact verdict':16} {'cases':>8} {'certified':>10}  statuses"]
-    total: dict[str, Counter] = defaultdict(Counter)
-    for (name, verdict), statuses in sorted(cases.items()):
-        lines.append(_row(name, verdict, statuses, undecided[name, verdict]))
-        total[verdict] += statuses
-    for verdict, statuses in sorted(total.items()):
-        lines.append(
-            _row("all", verdict, statuses, sum(n for key, n in undecided.items() if key[1] == verdict))
-        )
+    for (part, *key), count in counts.items():
+        if part == "files":
+            cases["file", key[0]][key[1]] += count
+            continue
+        name, verdict, status, separability = key
+        for row in ((name, verdict), ("all", verdict)):
+            cases[row][status] += count
+            cases[row]["separability undecided"] += count * (separability == "undecided")
+    lines = [f"{'generator':24} {'verdict or kind':28} {'cases':>8} {'certified':>10}  outcomes"]
+    for (name, verdict), outcomes in sorted(cases.items()):
+        undecided = outcomes.pop("separability undecided", 0)
+        solved = outcomes.total() - outcomes["refused"]
+        share = f"{100 * outcomes['CERTIFIED'] / solved:.2f} %" if verdict == "separable" and solved else ""
+        parts = [f"{status} {count}" for status, count in outcomes.most_common() if count]
+        parts += [f"(separability undecided {undecided})"] if undecided else []
+        lines.append(f"{name:24} {verdict:28} {outcomes.total():8} {share:>10}  {', '.join(parts)}")
     return lines
-
-
-def _row(name: str, verdict: str, statuses: Counter, undecided: int) -> str:
-    solved = statuses.total() - statuses["refused"]
-    share = f"{100 * statuses['CERTIFIED'] / solved:.2f} %" if verdict == "separable" and solved else ""
-    parts = [f"{status} {count}" for status, count in statuses.most_common()]
-    parts += [f"(separability undecided {undecided})"] if undecided else []
-    return f"{name:24} {verdict:16} {statuses.total():8} {share:>10}  {', '.join(parts)}"
-
-
-def file_table(counts: Counter) -> list[str]:
-    kinds: dict[str, Counter] = defaultdict(Counter)
-    for key, count in counts.items():
-        if key[0] == "file":
-            kinds[key[1]][key[2]] += count
-    lines = [
-        f"{kind:24} {outcomes.total():8}  {', '.join(f'{o} {n}' for o, n in outcomes.most_common())}"
-        for kind, outcomes in sorted(kinds.items())
-    ]
-    return [f"{'file kind':24} {'cases':>8}  outcomes", *lines] if lines else []
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -251,7 +198,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: one per core")
-    parser.add_argument("--only", choices=("problems", "files"))
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--case", type=int, help="try one case of the seed and print it")
     parser.add_argument("--failures", type=Path, help="append all failures to this JSON-lines file")
     options = parser.parse_args(arguments)
@@ -261,78 +208,50 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def one_case(options: argparse.Namespace) -> int:
-    if options.only == "files":
-        with tempfile.TemporaryDirectory() as folder:
-            found, failures = try_file(options.seed, options.case, Path(folder))
-    else:
-        found, failures = try_problem(options.seed, options.case)
+    with tempfile.TemporaryDirectory() as folder:
+        rest = (Path(folder),) if options.only == "files" else ()
+        found, failures = (try_file if rest else try_problem)(options.seed, options.case, *rest)
     print(*found)
     print(*map(shown, failures), sep="\n")
     return int(bool(failures))
-
-
-def planned(options: argparse.Namespace) -> tuple[tuple[str, float], ...]:
-    """Return the parts of the run, each with the time of its end."""
-    now = time.monotonic()
-    names = [options.only] if options.only else ["problems", *(["files"] if load_files() else [])]
-    return tuple((name, now + options.seconds * (k + 1) / len(names)) for k, name in enumerate(names))
-
-
-class Report:
-    """Failures by kind: the first few are printed, all are counted and kept in a file if one is given."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.kinds: Counter = Counter()
-        self.largest: dict[str, float] = defaultdict(float)
-
-    def add(self, failure: dict) -> None:
-        kind = failure["failure"]
-        self.kinds[kind] += 1
-        self.largest[kind] = max(self.largest[kind], failure.get("size", 0.0))
-        if self.kinds[kind] <= SHOWN:
-            print(shown(failure), flush=True)
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(failure) + "\n")
-
-    def lines(self) -> list[str]:
-        found = [
-            f"  {kind}: {count}" + (f" (largest relative error {size:.1e})" if size else "")
-            for kind, count in self.kinds.most_common()
-            for size in [self.largest[kind]]
-        ]
-        return ["failures:", *found] if found else ["failures: none"]
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if options.case is not None:
         return one_case(options)
-    if options.only == "files" and load_files() is None:
-        print("There is no tests/adversarial/damaged_files.py: no files can be tried.", file=sys.stderr)
-        return 2
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {seed}, {options.jobs} processes, {options.seconds:g} s", flush=True)
-    start, report = time.monotonic(), Report(options.failures)
-    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        crew = Crew(seed, options.jobs, planned(options), Path(folder))
-        try:
-            while crew.processes:
-                for failure in crew.listen():
-                    report.add(failure)
-                if sys.stdout.isatty():
-                    done = f"{time.monotonic() - start:6.0f} s  {crew.counts.total()} cases"
-                    print(f"{done}, {report.kinds.total()} failures", end="\r", flush=True)
-        except KeyboardInterrupt:
-            print("interrupted")
-            crew.stop()
-    problems = sum(n for key, n in crew.counts.items() if key[0] == "problem")
-    files = crew.counts.total() - problems
-    print(*problem_table(crew.counts), "", *file_table(crew.counts), sep="\n")
-    print(f"\n{problems} problems, {files} damaged files, {time.monotonic() - start:.0f} s, seed {seed}")
-    print(*report.lines(), sep="\n")
-    return int(bool(report.kinds))
+    start, kinds, largest = time.monotonic(), Counter(), defaultdict(float)
+    parts = [options.only] if options.only else PARTS
+    ends = {part: start + options.seconds * (k + 1) / len(parts) for k, part in enumerate(parts)}
+    crew = Crew(seed, options.jobs, ends)
+    try:
+        while crew.workers:
+            for failure in crew.listen():
+                kind = failure["failure"]
+                kinds[kind] += 1
+                largest[kind] = max(largest[kind], failure.get("size", 0.0))
+                if kinds[kind] <= SHOWN:
+                    print(shown(failure), flush=True)
+                if options.failures is not None:
+                    with options.failures.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(failure) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted")
+        crew.stop()
+    problems = sum(n for key, n in crew.counts.items() if key[0] == "problems")
+    print(*table(crew.counts), "", sep="\n")
+    seconds = time.monotonic() - start
+    print(
+        f"{problems} problems, {crew.counts.total() - problems} damaged files, {seconds:.0f} s, seed {seed}"
+    )
+    print(f"failures: {'none' if not kinds else ''}")
+    for kind, count in kinds.most_common():
+        print(
+            f"  {kind}: {count}" + (f" (largest relative error {largest[kind]:.1e})" if largest[kind] else "")
+        )
+    return int(bool(kinds))
 
 
 if __name__ == "__main__":

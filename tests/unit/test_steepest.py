@@ -218,7 +218,7 @@ def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
 
 @pytest.mark.parametrize("algorithm", [AcceleratedPRGD(), ProgressiveNewton()])
 def test_methods_for_two_classes_refuse_joint_problems(algorithm):
-    with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use GatedPRGD"):
+    with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use PRGD"):
         prgd.run(prgd.Problem(*grid.three_classes()), algorithm, stop=1)
 
 

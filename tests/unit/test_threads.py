@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
 from prgd.core.threads import each, single_blas
+from prgd.estimators.fitting import Fitting
 
 
 def blas_threads() -> set[int]:
@@ -58,12 +59,12 @@ def test_a_small_fit_uses_one_thread_of_blas(monkeypatch):
     seen = []
     X = np.array([[0.0, 1.0], [1.0, 1.0], [3.0, 0.0], [4.0, 2.0]])
 
-    def fit_one(self, *given):
+    def solve(self, *given):
         seen.append(blas_threads())
         return original(self, *given)
 
-    original = prgd.MaxMarginClassifier._fit_one
-    monkeypatch.setattr(prgd.MaxMarginClassifier, "_fit_one", fit_one)
+    original = Fitting._solve
+    monkeypatch.setattr(Fitting, "_solve", solve)
     prgd.MaxMarginClassifier().fit(X, [0, 0, 1, 1])
     assert seen == [{1}]
     assert blas_threads() == {2}

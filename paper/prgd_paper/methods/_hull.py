@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import State, check_euclidean, check_not_joint
+from prgd.algorithms.base import State, check_problem
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.problem.certificate import DualWeights
@@ -105,8 +105,8 @@ class HullMethod:
 
     def init(self, problem: Problem, w0: Array) -> HullState:
         """Start without weights at ``w0``, along which the first row is chosen."""
-        check_euclidean(self, problem)
-        check_not_joint(self, problem, "max_margin(..., multi_class='joint'), or a gradient method")
+        instead = "max_margin(..., multi_class='joint'), or a gradient method"
+        check_problem(self, problem, instead_of_joint=instead)
         return HullState(t=0, at=problem.at(w0), indices=NO_ROWS, p=np.empty(0), length=math.inf)
 
     def step(self, problem: Problem, s: HullState) -> HullState:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import MAX_SCALE, SOFT_ENOUGH, State, check_euclidean
+from prgd.algorithms.base import MAX_SCALE, SOFT_ENOUGH, State, check_problem
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import norm, project_ball, rescale
@@ -104,7 +104,7 @@ class GatedPRGD:
 
     def init(self, problem: Problem, w0: Array) -> GatedPRGDState:
         """Start at ``w0``, without momentum; shorten it if its direction has not converged at its length."""
-        check_euclidean(self, problem)
+        check_problem(self, problem)
         at, R_0 = problem.at(w0), math.sqrt(problem.unit)
         u = at.dual_vector
         if at.length > R_0 and float(np.vdot(u, w0 / at.length)) <= 0.9 * at.upper:

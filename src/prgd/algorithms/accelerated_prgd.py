@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import MAX_SCALE, State, check_euclidean, check_exponential, check_not_joint
+from prgd.algorithms.base import INSTEAD_OF_JOINT, MAX_SCALE, State, check_problem
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import norm, project_ball
@@ -81,7 +81,7 @@ class AcceleratedPRGD:
 
     References
     ----------
-    Theorem E13 of docs/exponential.md. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
+    docs/exponential.md. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
     Nesterov (2004), Introductory lectures on convex optimization, Section 2.2, for constant momentum.
 
     Examples
@@ -100,9 +100,7 @@ class AcceleratedPRGD:
 
     def init(self, problem: Problem, w0: Array) -> AcceleratedPRGDState:
         """Start at ``w0``, shortened if the duality gap is too large there at every penalty."""
-        check_exponential(self, problem)
-        check_euclidean(self, problem)
-        check_not_joint(self, problem, "GatedPRGD, or one problem for each class")
+        check_problem(self, problem, instead_of_joint=INSTEAD_OF_JOINT, is_exponential=True)
         at = problem.at(w0)
         excess = (2.0 * self.rho - 1.0) * entropy_bound(at)
         lam = smallest_penalty(at, excess)

@@ -20,8 +20,9 @@ from prgd.problem.coding import Evaluation
 
 MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
 # The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
-# this it counts as this (docs/exponential.md, E8): phases would have to come ever nearer to their ends.
+# this it counts as this (docs/exponential.md): phases would have to come ever nearer to their ends.
 SOFT_ENOUGH = 1e-2
+INSTEAD_OF_JOINT = "PRGD, or one problem for each class"  # of algorithms for two classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,28 +137,26 @@ def norm_for(problem: Problem, norm: Any) -> Norm:
     return found
 
 
-def check_not_joint(algorithm: Any, problem: Problem, instead: str) -> None:
-    """Raise ``ValueError`` if w is a matrix, with a row for each of K classes; say what to use instead."""
-    if problem.is_joint:
+def check_problem(
+    algorithm: Any, problem: Problem, *, instead_of_joint: str | None = None, is_exponential: bool = False
+) -> None:
+    """Raise ``ValueError`` unless margins are in l2 and, if asked, w is a vector and the loss exponential.
+
+    ``instead_of_joint`` says what to use for joint problems, if the algorithm is for two classes alone.
+    """
+    name = type(algorithm).__name__
+    if is_exponential and problem.loss != EXPONENTIAL:
         raise ValueError(
-            f"{type(algorithm).__name__} is for two classes and w of shape (d,); got a joint problem, with "
-            f"w of shape {problem.shape}. Use {instead}."
+            f"{name} needs loss='exponential': log L is convex there; got loss={str(problem.loss)!r}. The "
+            "separator of largest margin is the same."
         )
-
-
-def check_euclidean(algorithm: Any, problem: Problem) -> None:
-    """Raise ``ValueError`` unless the margins of the problem are measured in the l2 norm."""
     if problem.norm != L2():
         raise ValueError(
-            f"{type(algorithm).__name__} needs a problem with norm='l2', whose balls and distances it uses; "
-            f"got norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
+            f"{name} needs a problem with norm='l2', whose balls and distances it uses; got "
+            f"norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
         )
-
-
-def check_exponential(algorithm: Any, problem: Problem) -> None:
-    """Raise ``ValueError`` unless the loss is exponential."""
-    if problem.loss != EXPONENTIAL:
+    if instead_of_joint is not None and problem.is_joint:
         raise ValueError(
-            f"{type(algorithm).__name__} needs loss='exponential': log L is convex there; "
-            f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
+            f"{name} is for two classes and w of shape (d,); got a joint problem, with w of shape "
+            f"{problem.shape}. Use {instead_of_joint}."
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import SOFT_ENOUGH, State, check_euclidean, check_exponential, check_not_joint
+from prgd.algorithms.base import INSTEAD_OF_JOINT, SOFT_ENOUGH, State, check_problem
 from prgd.core.arithmetic import EPSILON
 from prgd.core.checks import check_positive
 from prgd.core.types import Array, Indices
@@ -70,13 +70,13 @@ class ProgressiveNewton:
 
     (over the intercept too if there is one), then lam is divided by rho. At a minimiser ``Z^T p = lam w``,
     and the relative gap is exactly ``lam Delta / ||Z^T p||^2``, where Delta is a difference of two
-    entropies of p and less than log n (E6 of docs/exponential.md): it falls exponentially in phases on
-    every separable set. Where each margin row carries weight in some optimal p (E9),
+    entropies of p and less than log n (docs/exponential.md): it falls exponentially in phases on
+    every separable set. Where each margin row carries weight in some optimal p,
 
     .. math:: w(\lambda) = \frac{\gamma^* w^*}{\lambda} + c + \lambda c_1 + O(\lambda^2).
 
     So to leading order the next phase asks for the progressive rescaling of Algorithm 1, w times rho, whose
-    excess is bounded (E7). Only c must not be multiplied, and the first Newton step of a phase corrects it
+    excess is bounded. Only c must not be multiplied, and the first Newton step of a phase corrects it
     by one linear system,
 
     .. math:: w \leftarrow w + (\rho - 1) h, \qquad h = \lambda (Z^\top D Z + \lambda I)^{-1} w, \qquad
@@ -84,12 +84,12 @@ class ProgressiveNewton:
 
     More Newton steps follow until ``||grad F|| <= min(tol, sqrt(g)) lam ||w||`` with ``g = max(Delta, 0.01)
     / (||w|| ||Z^T p||)``. Then the part of the gap that says that the direction has not converged is at
-    most 0.512 ``max(Delta, 0.01) / ||w||`` (E8). The corrected step errs by O(lam) where the gate allows
-    the square root of lam, so late phases take one system each (E10). Without strict complementarity w has
-    a term in log(1/lam) (E11), and phases may take a second one.
+    most 0.512 ``max(Delta, 0.01) / ||w||``. The corrected step errs by O(lam) where the gate allows
+    the square root of lam, so late phases take one system each. Without strict complementarity w has
+    a term in log(1/lam), and phases may take a second one.
 
     **What is certified.** The displacement h has lost c: its gap is O(lam^2), and falls by rho^2 in a phase
-    instead of rho (E10). The pass that evaluates w also finds the margin of h. Once the bound on the
+    instead of rho. The pass that evaluates w also finds the margin of h. Once the bound on the
     rounding of a pass is a tenth of the gap, the upper bound is proven by the weights ``p - D Z x`` that a
     step x predicts. Their dual vector is ``lam (w + x)``.
 
@@ -114,7 +114,7 @@ class ProgressiveNewton:
 
     References
     ----------
-    docs/exponential.md, E6 to E11. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
+    docs/exponential.md, with proofs. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
 
     Examples
     --------
@@ -137,9 +137,7 @@ class ProgressiveNewton:
 
     def init(self, problem: Problem, w0: Array) -> ProgressiveNewtonState:
         """Start at ``w0`` if it is on the path, else at its direction and the first penalty."""
-        check_exponential(self, problem)
-        check_euclidean(self, problem)
-        check_not_joint(self, problem, "GatedPRGD, or one problem for each class")
+        check_problem(self, problem, instead_of_joint=INSTEAD_OF_JOINT, is_exponential=True)
         lam, at = 1.0 / problem.unit, problem.at(w0)
         if at.length > 0.0:
             fraction = at.upper / at.length / lam
