@@ -89,9 +89,7 @@ def test_thousands_of_phases_do_not_overflow():
     data = prgd.datasets.synthetic_one(1)
     problem = prgd.Problem(data.X, data.y)
     algorithm = prgd.PRGD(prgd.schedules.Geometric(1.2), prgd.schedules.Every(2))
-    result = prgd.run(
-        problem, algorithm, [1.0, 0.1], stop=8_000, record=8_000
-    )  # 1.2^k overflows at k = 3,894
+    result = prgd.run(problem, algorithm, [1.0, 0.1], stop=8_000, record=8_000)  # 1.2^3894 overflows
     assert result.history["R_k"][-1] == 1e200
     assert np.isfinite(result.w).all()
 

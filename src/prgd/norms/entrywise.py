@@ -1,4 +1,4 @@
-"""Norms of the entries of w, whatever its shape: l2, l1, l-infinity and l_p."""
+"""Norms of the entries of w, whatever its shape: l1, l-infinity and l_p; l2 is in `prgd.norms.base`."""
 
 from __future__ import annotations
 
@@ -8,74 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised
-from prgd.core.types import Array, Indices
-from prgd.norms.base import Norm
-from prgd.norms.vectors import largest_entry, norm, project_ball, raised_norm, raised_sums, rescale
+from prgd.core.types import Array
+from prgd.norms.base import Norm, largest_entry, raised_sums
 
 # A power is trusted to 8 units in the last place: libm's `pow` and the vector versions that NumPy uses have
 # errors below 1 and 4 units. Powers below the smallest normal number may be anything down to 0.
 _POWER_ERROR = 16.0 * UNIT_ROUNDOFF
 _SMALLEST_NORMAL = 2.0**-1022
-
-
-@dataclass(frozen=True)
-class L2(Norm):
-    r"""The Euclidean norm, its own dual; of matrices, the Frobenius norm.
-
-    .. math:: \|w\|_2 = \big(\textstyle\sum_i w_i^2\big)^{1/2} = \|w\|_*
-
-    Examples
-    --------
-    >>> L2()(np.array([3.0, 4.0])), L2().steepest(np.array([0.0, 2.0]))
-    (5.0, array([0., 1.]))
-    """
-
-    program = "second-order cones"
-    is_rotation_invariant = True
-    name = "l2"
-    row_exponent = 2.0
-    pair_factor = math.sqrt(2.0)
-
-    def __call__(self, w: Array) -> float:
-        """Return ``||w||_2``."""
-        return norm(w)
-
-    def dual(self, u: Array) -> float:
-        """Return ``||u||_2``."""
-        return norm(u)
-
-    def steepest(self, u: Array) -> Array:
-        """Return ``u / ||u||_2``."""
-        length = norm(u)
-        return u / length if length else np.zeros_like(u)
-
-    def above(self, w: Array) -> float:
-        """Return ``||w||_2``, rounded upward."""
-        return raised_norm(w)
-
-    def dual_above(self, u: Array) -> float:
-        """Return ``||u||_2``, rounded upward."""
-        return raised_norm(u)
-
-    def dual_ratio(self, shape: tuple[int, ...]) -> float:
-        """Return 1."""
-        return 1.0
-
-    def ascent(self, u: Array) -> Array:
-        """Return u."""
-        return u
-
-    def cone_groups(self, entries: Indices) -> Indices:
-        """Return all entries as one group."""
-        return entries.reshape(1, -1)
-
-    def rescale(self, w: Array, R: float) -> Array:
-        """Return ``R w / ||w||_2``."""
-        return rescale(w, R)
-
-    def project(self, w: Array, R: float) -> Array:
-        """Return the point of the ball nearest to w."""
-        return project_ball(w, R)
 
 
 @dataclass(frozen=True)

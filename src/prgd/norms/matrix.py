@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,8 +22,7 @@ from prgd.core.arithmetic import (
     times_power,
 )
 from prgd.core.types import Array, Indices
-from prgd.norms.base import Norm
-from prgd.norms.vectors import largest_entry, norm, raised_norms, raised_sums
+from prgd.norms.base import Norm, largest_entry, norm, raised_norms, raised_sums
 
 _GRID = 2.0**26  # entries are split at the multiples of 2^-26: products of two such parts are exact
 
@@ -43,7 +43,46 @@ class MatrixNorm(Norm):
 
 
 @dataclass(frozen=True)
-class Spectral(MatrixNorm):
+class SingularNorm(MatrixNorm):
+    """The largest singular value, or the sum of them: each is the dual norm of the other."""
+
+    is_rotation_invariant = True
+    row_exponent = 2.0
+    pair_factor = math.sqrt(2.0)
+    is_sum: ClassVar[bool]
+
+    def __call__(self, w: Array) -> float:
+        """Return the largest singular value, or the sum of them."""
+        self.check_shape(w.shape)
+        return _singular_values(w)[self.is_sum]
+
+    def dual(self, u: Array) -> float:
+        """Return the sum of the singular values, or the largest one."""
+        self.check_shape(u.shape)
+        return _singular_values(u)[not self.is_sum]
+
+    def steepest(self, u: Array) -> Array:
+        """Return ``U V^T`` of the singular vectors that count: the leading pair, or all but rounding."""
+        self.check_shape(u.shape)
+        if not 0.0 < (largest := largest_entry(u)) < math.inf:
+            return np.full_like(u, 0.0 * largest)  # NaN unless u is zero
+        U, s, Vt = _factors(_scaled(u)[0])
+        rank = 1 if self.is_sum else int(np.count_nonzero(s > max(u.shape) * EPSILON * s[0]))
+        return U[:, :rank] @ Vt[:rank]
+
+    def above(self, w: Array) -> float:
+        """Return the norm, rounded upward."""
+        self.check_shape(w.shape)
+        return _nuclear_above(w) if self.is_sum else _spectral_above(w)
+
+    def dual_above(self, u: Array) -> float:
+        """Return the dual norm, rounded upward."""
+        self.check_shape(u.shape)
+        return _spectral_above(u) if self.is_sum else _nuclear_above(u)
+
+
+@dataclass(frozen=True)
+class Spectral(SingularNorm):
     r"""The largest singular value, whose steepest ascent is the orthogonal factor: spectral descent (Muon).
 
     .. math:: \|W\| = \sigma_1(W), \qquad \|U\|_* = \textstyle\sum_i \sigma_i(U)
@@ -55,40 +94,8 @@ class Spectral(MatrixNorm):
     (4.0, 7.0)
     """
 
-    program = "spectral"
-    is_rotation_invariant = True
-    name = "spectral"
-    row_exponent = 2.0
-    pair_factor = math.sqrt(2.0)
-
-    def __call__(self, w: Array) -> float:
-        """Return the largest singular value."""
-        self.check_shape(w.shape)
-        return _singular_values(w)[0]
-
-    def dual(self, u: Array) -> float:
-        """Return the sum of the singular values."""
-        self.check_shape(u.shape)
-        return _singular_values(u)[1]
-
-    def steepest(self, u: Array) -> Array:
-        """Return ``U V^T`` of the singular value decomposition, without singular values that are rounding."""
-        self.check_shape(u.shape)
-        if not 0.0 < (largest := largest_entry(u)) < math.inf:
-            return np.full_like(u, 0.0 * largest)  # NaN unless u is zero
-        U, s, Vt = _factors(_scaled(u)[0])
-        rank = int(np.count_nonzero(s > max(u.shape) * EPSILON * s[0]))
-        return U[:, :rank] @ Vt[:rank]
-
-    def above(self, w: Array) -> float:
-        """Return the spectral norm, rounded upward (`_spectral_above`)."""
-        self.check_shape(w.shape)
-        return _spectral_above(w)
-
-    def dual_above(self, u: Array) -> float:
-        """Return the nuclear norm, rounded upward (`_nuclear_above`)."""
-        self.check_shape(u.shape)
-        return _nuclear_above(u)
+    name = program = "spectral"
+    is_sum = False
 
     def dual_of_bounds(self, bounds: Array) -> float:
         """Return ``sqrt(min(K, d)) ||bounds||_F``: signs may raise the nuclear norm of a matrix."""
@@ -101,7 +108,7 @@ class Spectral(MatrixNorm):
 
 
 @dataclass(frozen=True)
-class Nuclear(MatrixNorm):
+class Nuclear(SingularNorm):
     r"""The sum of the singular values, whose steepest ascent is the matrix of the leading singular vectors.
 
     .. math:: \|W\| = \textstyle\sum_i \sigma_i(W), \qquad \|U\|_* = \sigma_1(U)
@@ -113,39 +120,8 @@ class Nuclear(MatrixNorm):
            [0., 1.]])
     """
 
-    program = "nuclear"
-    is_rotation_invariant = True
-    name = "nuclear"
-    row_exponent = 2.0
-    pair_factor = math.sqrt(2.0)
-
-    def __call__(self, w: Array) -> float:
-        """Return the sum of the singular values."""
-        self.check_shape(w.shape)
-        return _singular_values(w)[1]
-
-    def dual(self, u: Array) -> float:
-        """Return the largest singular value."""
-        self.check_shape(u.shape)
-        return _singular_values(u)[0]
-
-    def steepest(self, u: Array) -> Array:
-        """Return ``u_1 v_1^T`` for the leading pair of singular vectors."""
-        self.check_shape(u.shape)
-        if not 0.0 < (largest := largest_entry(u)) < math.inf:
-            return np.full_like(u, 0.0 * largest)  # NaN unless u is zero
-        U, _, Vt = _factors(_scaled(u)[0])
-        return U[:, :1] @ Vt[:1]
-
-    def above(self, w: Array) -> float:
-        """Return the nuclear norm, rounded upward (`_nuclear_above`)."""
-        self.check_shape(w.shape)
-        return _nuclear_above(w)
-
-    def dual_above(self, u: Array) -> float:
-        """Return the spectral norm, rounded upward (`_spectral_above`)."""
-        self.check_shape(u.shape)
-        return _spectral_above(u)
+    name = program = "nuclear"
+    is_sum = True
 
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return 1."""
