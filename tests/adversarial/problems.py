@@ -86,9 +86,35 @@ def apart(rng, X, y, gap):
     return X + np.outer(y * distance - X @ w, w)
 
 
-@generator
-def gaussian(rng):
-    return plain(rng)
+# Gaussian rows and labels of which only the numbers are changed.
+CHANGES = {
+    "gaussian": lambda rng, X: X,
+    "unit_mix": lambda rng, X: X * 10.0 ** rng.uniform(-8, 8, X.shape[1]),
+    "scale_of_all": lambda rng, X: X * 10.0 ** rng.uniform(-200, 150),
+    "scale_in_range": lambda rng, X: X * 10.0 ** rng.uniform(-148, 148),
+    "row_scales": lambda rng, X: X * 10.0 ** rng.uniform(-8, 8, (len(X), 1)),
+    "float32": lambda rng, X: (X + rng.choice([0.0, 100.0, 1e5])).astype(np.float32),
+    "float32_units": lambda rng, X: (X * 10.0 ** rng.uniform(-8, 8, X.shape[1])).astype(np.float32),
+    "float16": lambda rng, X: (X * 10.0 ** rng.uniform(-4, 3)).astype(np.float16),
+    "fortran_order": lambda rng, X: np.asfortranarray(X + 10.0 ** rng.uniform(0, 8)),
+    "nested_lists": lambda rng, X: X.round(3).tolist(),
+    "big_endian": lambda rng, X: X.astype(">f8"),
+}
+
+
+def changed(name: str):
+    """Return the generator of plain rows after the change of that name."""
+
+    def make(rng):
+        X, y = plain(rng)
+        return CHANGES[name](rng, X), y
+
+    make.__name__ = name
+    return generator(make)
+
+
+for _name in CHANGES:
+    changed(_name)
 
 
 @generator
@@ -121,34 +147,10 @@ def unix_time(rng):
 
 
 @generator
-def unit_mix(rng):
-    X, y = plain(rng)
-    return X * 10.0 ** rng.uniform(-8, 8, X.shape[1]), y
-
-
-@generator
 def offset_and_units(rng):
     X, y = plain(rng, max_columns=2)
     units = 10.0 ** rng.uniform(-8, 8, X.shape[1])
     return (X + 10.0 ** rng.uniform(0, 12, X.shape[1])) * units, y, WITH_INTERCEPT
-
-
-@generator
-def scale_of_all(rng):
-    X, y = plain(rng)
-    return X * 10.0 ** rng.uniform(-200, 150), y
-
-
-@generator
-def scale_in_range(rng):
-    X, y = plain(rng)
-    return X * 10.0 ** rng.uniform(-148, 148), y
-
-
-@generator
-def row_scales(rng):
-    X, y = plain(rng)
-    return X * 10.0 ** rng.uniform(-8, 8, (len(X), 1)), y
 
 
 @generator
@@ -310,30 +312,6 @@ def sparse_float32(rng):
 
 
 @generator
-def float32(rng):
-    X, y = plain(rng)
-    return (X + rng.choice([0.0, 100.0, 1e5])).astype(np.float32), y
-
-
-@generator
-def float32_units(rng):
-    X, y = plain(rng)
-    return (X * 10.0 ** rng.uniform(-8, 8, X.shape[1])).astype(np.float32), y
-
-
-@generator
-def float16(rng):
-    X, y = plain(rng)
-    return (X * 10.0 ** rng.uniform(-4, 3)).astype(np.float16), y
-
-
-@generator
-def fortran_order(rng):
-    X, y = plain(rng)
-    return np.asfortranarray(X + 10.0 ** rng.uniform(0, 8)), y
-
-
-@generator
 def strided(rng):
     X, y = plain(rng)
     n, d = X.shape
@@ -349,18 +327,6 @@ def read_only(rng):
     X.flags.writeable = False
     y.flags.writeable = False
     return X, y
-
-
-@generator
-def nested_lists(rng):
-    X, y = plain(rng)
-    return X.round(3).tolist(), y
-
-
-@generator
-def big_endian(rng):
-    X, y = plain(rng)
-    return X.astype(">f8"), y
 
 
 @generator

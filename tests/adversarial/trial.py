@@ -16,26 +16,7 @@ import prgd
 
 TOLERANCE = 1e-6
 SMALLEST = 5e-324
-# The kinds of failure, in the order in which a summary lists them.
-KINDS = (
-    "false lower bound",
-    "false upper bound",
-    "unproven lower bound",
-    "unproven upper bound",
-    "false cosine",
-    "crossing",
-    "wrong verdict",
-    "disagreement",
-    "check denies",
-    "not certified as stated",
-    "exception",
-    "warning",
-    "hang",
-    "crash",
-    "file",
-)
 _DOCUMENTED_WARNINGS = (prgd.ZeroRowWarning, prgd.NotSeparableWarning, ConvergenceWarning)
-HAS_QUASI = hasattr(prgd.Status, "QUASI_SEPARABLE")  # max_margin tells quasi-separable data apart
 _TRUTH = {oracle.SEPARABLE: True, oracle.QUASI_SEPARABLE: False, oracle.NOT_SEPARABLE: False}
 
 
@@ -184,7 +165,7 @@ def _judge_bounds(exact: oracle.Exact, outcome: Outcome, what: str, lower: float
 
 def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certificate: prgd.Certificate) -> None:
     """Each end must follow from its own witness, not only hold by luck or because it is loose."""
-    w = getattr(certificate, "exact_w", None) or certificate.w
+    w = certificate.exact_w or certificate.w
     if w is not None and np.any(w) and math.isfinite(certificate.lower):
         square = exact.margin_square(w[: len(exact.points[0])])
         if not oracle.is_at_most(certificate.lower, square):
@@ -194,7 +175,7 @@ def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certifica
     p = certificate.dual_weights
     # An upper bound of 0 is Gordan's: weights near p balance exactly, so p itself need not.
     if p is not None and len(p.indices) and 0.0 < certificate.upper < math.inf:
-        weights = getattr(p, "integers", None) or p.values.tolist()
+        weights = p.integers or p.values.tolist()
         square = exact.weights_square(p.indices.tolist(), weights)
         if not oracle.is_at_least(certificate.upper, square):
             outcome.fail(
@@ -217,9 +198,8 @@ def _judge_result(case: Case, exact: oracle.Exact, outcome: Outcome, result: prg
     _judge_cosine(exact, outcome, "max_margin", result.cosine, result.coef, result.margin)
     if result.is_separable not in (truth, None):
         outcome.fail("wrong verdict", f"max_margin: is_separable {result.is_separable}, {exact.verdict}")
-    if name == "QUASI_SEPARABLE" and exact.verdict != oracle.QUASI_SEPARABLE:
-        outcome.fail("wrong verdict", f"max_margin: {name}, but the data are {exact.verdict}")
-    if name == "NOT_SEPARABLE" and HAS_QUASI and exact.verdict != oracle.NOT_SEPARABLE:
+    stated = {"QUASI_SEPARABLE": oracle.QUASI_SEPARABLE, "NOT_SEPARABLE": oracle.NOT_SEPARABLE}
+    if stated.get(name, exact.verdict) != exact.verdict:
         outcome.fail("wrong verdict", f"max_margin: {name}, but the data are {exact.verdict}")
     width, allowed = result.upper_bound - result.margin, TOLERANCE * result.upper_bound
     if name == "CERTIFIED" and not width <= allowed * (1.0 + 1e-12):
@@ -259,7 +239,7 @@ def _compare(exact: oracle.Exact, outcome: Outcome, solved: prgd.Result, found: 
             f"max_margin says {solved.is_separable} ({solved.status.name}, {solved.certificate}), "
             f"separability {found.is_separable} ({found.verdict})",
         )
-    elif HAS_QUASI and (solved.status.name == "QUASI_SEPARABLE") != (found.verdict == oracle.QUASI_SEPARABLE):
+    elif (solved.status.name == "QUASI_SEPARABLE") != (found.verdict == oracle.QUASI_SEPARABLE):
         outcome.fail("disagreement", f"max_margin: {solved.status.name}, separability: {found.verdict}")
 
 

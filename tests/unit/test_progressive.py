@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.algorithms import AcceleratedPRGD, GatedPRGD, ProgressiveNewton
 from prgd.algorithms.base import SOFT_ENOUGH, states
 from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
@@ -40,7 +41,7 @@ def objective(problem, w, lam):
 
 
 def test_a_newton_step_by_hand():
-    algorithm = prgd.algorithms.ProgressiveNewton(tol=0.01)
+    algorithm = ProgressiveNewton(tol=0.01)
     s = algorithm.init(TWO, np.zeros(2))
     assert (s.lam, s.phase, s.row_reads) == (1.0, 1, 1.0)
     s = algorithm.step(TWO, s)
@@ -54,7 +55,7 @@ def test_a_newton_step_by_hand():
 
 
 def test_a_phase_change_by_hand():
-    algorithm = prgd.algorithms.ProgressiveNewton(rho=8.0)
+    algorithm = ProgressiveNewton(rho=8.0)
     s = algorithm.step(TWO, algorithm.init(TWO, np.zeros(2)))
     s = algorithm.step(TWO, s)
     # both margins are equal, so c = 0 and the rescaling is exact
@@ -67,7 +68,7 @@ def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, m
     """w becomes rho w - (rho - 1) c, with (Z^T D Z + lam I) c = Z^T D Z w, plus what was unsolved."""
     monkeypatch.setattr("prgd.algorithms.progressive_newton.FORCING", 1e-12)
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    algorithm = prgd.algorithms.ProgressiveNewton(rho=1.5)
+    algorithm = ProgressiveNewton(rho=1.5)
     s = algorithm.init(problem, np.zeros(problem.d))
     while True:
         before, s = s, algorithm.step(problem, s)
@@ -83,10 +84,7 @@ def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, m
 
 def test_phases_end_near_the_minimum(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    algorithm = prgd.algorithms.ProgressiveNewton()
-    s = algorithm.init(problem, np.zeros(problem.d))
-    for _ in range(20):
-        before, s = s, algorithm.step(problem, s)
+    for before, s in itertools.pairwise(itertools.islice(states(problem, ProgressiveNewton()), 21)):
         if s.phase > before.phase:  # `before` solved its phase
             unsettled, soft = problem.at(before.w).gap_split
             assert unsettled <= 0.5 * soft
@@ -103,7 +101,7 @@ def test_gap_of_w_falls_by_rho_in_each_late_phase_and_that_of_h_by_its_square(da
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
     gamma_star = prgd.max_margin(data.X, data.y, fit_intercept=intercept, tol=1e-12).certificate.upper
     gaps = {}
-    for s in itertools.islice(prgd.algorithms.base.states(problem, prgd.algorithms.ProgressiveNewton()), 40):
+    for s in itertools.islice(states(problem, ProgressiveNewton()), 40):
         if s.at.v is not None:  # the first step of a phase
             h = s.at.second_gamma
             gaps[s.phase] = 1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star
@@ -122,7 +120,7 @@ def test_late_phases_take_one_system_where_the_softness_vanishes():
     phases = []
     prgd.run(
         prgd.Problem(UNIFORM),
-        prgd.algorithms.ProgressiveNewton(),
+        ProgressiveNewton(),
         stop=prgd.any_of(prgd.Gap(1e-13), 40),
         observe=lambda s, now, certificate: phases.append(s.phase),
     )
@@ -134,18 +132,17 @@ def test_late_phases_take_one_system_where_the_softness_vanishes():
 def test_steps_do_not_cycle():
     """Steps past the minimum along their direction that lengthen the gradient went round in a circle here."""
     problem = prgd.Problem(*prgd.datasets.digits(1, 2), fit_intercept=True)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 40))
+    result = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 40))
     assert result.status is prgd.Status.CERTIFIED
 
 
 def test_predicted_weights_prove_what_a_pass_cannot(data, intercept):
     """The bound on the rounding of the sums of a pass is the gap, until ``p - D Z x`` is summed anew."""
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    algorithm = prgd.algorithms.ProgressiveNewton()
+    algorithm = ProgressiveNewton()
     result = prgd.run(problem, algorithm, stop=60)
     assert result.certificate.dual_weights is not None
-    states = itertools.islice(prgd.algorithms.base.states(problem, algorithm), 40)
-    predicted = [s for s in states if s.own_weights is not None]
+    predicted = [s for s in itertools.islice(states(problem, algorithm), 40) if s.own_weights is not None]
     assert predicted
     for s in predicted:
         found = np.linalg.norm(problem.combine(s.own_weights.dense(problem.n)))
@@ -156,7 +153,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
     # classes 2 apart along the first feature, far from the origin: margin 1, b moves it there
     X = np.array([[11.0, 0.0], [11.0, 3.0], [9.0, 1.0], [9.0, -2.0]])
     problem = prgd.Problem(X, [1, 1, -1, -1], fit_intercept=True)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
+    result = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
     assert result.certificate.lower == pytest.approx(1.0, rel=1e-8)
     w = result.coef / np.linalg.norm(result.coef)
     np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)
@@ -165,7 +162,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
 
 def test_passes_are_counted(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=20)
+    result = prgd.run(problem, ProgressiveNewton(), stop=20)
     # the start and one for each step, one to find the active rows, and failed trials
     assert 22 <= problem.passes <= 22 + 5
     assert result.state["row_reads"] > problem.passes
@@ -173,20 +170,18 @@ def test_passes_are_counted(data, intercept):
 
 def test_few_rows_are_read_late(data):
     problem = prgd.Problem(data.X, data.y)
-    early = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    early = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
     passes, reads = problem.passes, early.state["row_reads"]
-    late = prgd.run(
-        problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-8), 60), resume=early
-    )
+    late = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-8), 60), resume=early)
     assert late.state["row_reads"] - reads < 2.0 * (problem.passes - passes)
 
 
 def test_it_settles_and_then_costs_nothing(data):
     problem = prgd.Problem(data.X, data.y)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=60)
+    result = prgd.run(problem, ProgressiveNewton(), stop=60)
     passes = problem.passes
     assert result.state["is_done"]
-    more = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=300, resume=result)
+    more = prgd.run(problem, ProgressiveNewton(), stop=300, resume=result)
     assert more.w.tobytes() == result.w.tobytes()
     assert problem.passes == passes + 1  # the state that was resumed
     assert more.state["row_reads"] == result.state["row_reads"]
@@ -194,7 +189,7 @@ def test_it_settles_and_then_costs_nothing(data):
 
 def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypatch):
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.algorithms.ProgressiveNewton()
+    algorithm = ProgressiveNewton()
     s = algorithm.init(problem, np.zeros(problem.d))
     while s.phase < 6 or np.linalg.norm(s.at.dual_vector - s.lam * s.w) < 0.5 * s.lam * np.linalg.norm(s.w):
         s = algorithm.step(problem, s)
@@ -212,12 +207,10 @@ def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypa
 def test_resume_is_exact_with_an_intercept_and_weights(data, tmp_path):
     weights = np.arange(len(data.y)) % 3.0  # some are 0
     problem = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=True)
-    whole = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=17)
-    part = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=8)
+    whole = prgd.run(problem, ProgressiveNewton(), stop=17)
+    part = prgd.run(problem, ProgressiveNewton(), stop=8)
     part.save(tmp_path / "part.npz")
-    rest = prgd.run(
-        problem, prgd.algorithms.ProgressiveNewton(), stop=17, resume=prgd.Result.load(tmp_path / "part.npz")
-    )
+    rest = prgd.run(problem, ProgressiveNewton(), stop=17, resume=prgd.Result.load(tmp_path / "part.npz"))
     assert rest.w.tobytes() == whole.w.tobytes()
     assert rest.state["row_reads"] == whole.state["row_reads"]
     np.testing.assert_array_equal(rest.state["active"], whole.state["active"])
@@ -228,32 +221,30 @@ def test_rows_of_weight_zero_do_not_count(data, intercept):
     kept = weights > 0
     weighted = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=intercept)
     alone = prgd.Problem(data.X[kept], data.y[kept], fit_intercept=intercept)
-    a = prgd.run(weighted, prgd.algorithms.ProgressiveNewton(), stop=30)
-    b = prgd.run(alone, prgd.algorithms.ProgressiveNewton(), stop=30)
+    a = prgd.run(weighted, ProgressiveNewton(), stop=30)
+    b = prgd.run(alone, ProgressiveNewton(), stop=30)
     assert np.linalg.norm(a.w - b.w) <= 1e-10 * np.linalg.norm(b.w)
 
 
 def test_no_separator_is_proven():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.5, -1, 1)
-    result = prgd.run(prgd.Problem(X, y), prgd.algorithms.ProgressiveNewton(), stop=60)
+    result = prgd.run(prgd.Problem(X, y), ProgressiveNewton(), stop=60)
     assert result.status is prgd.Status.NOT_SEPARABLE
     # an upper bound of 0 at the start ends it at once
     opposite = prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1])
-    assert prgd.run(opposite, prgd.algorithms.ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
+    assert prgd.run(opposite, ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
     assert opposite.passes == 2  # one step, and the weights of the proof
 
 
 def test_a_start_on_the_path_is_continued(data):
     problem = prgd.Problem(data.X, data.y)
-    first = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
-    again = prgd.run(
-        problem, prgd.algorithms.ProgressiveNewton(), first.w, stop=prgd.any_of(prgd.Gap(1e-6), 60)
-    )
+    first = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    again = prgd.run(problem, ProgressiveNewton(), first.w, stop=prgd.any_of(prgd.Gap(1e-6), 60))
     assert again.status is prgd.Status.CERTIFIED
     assert again.t <= 8
     # from a long w that points elsewhere, Newton would see most rows too late: only its direction is used
-    astray = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
+    astray = prgd.run(problem, ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
     assert astray.certificate.gap < 1e-9
     assert astray.history["log_loss"][0] > -1e3
 
@@ -268,13 +259,13 @@ REAL += ["mnist_0v1", "fashion_1v9", "ma_golub", "arcene", "letter_AB"]
 def test_real_data_are_certified_within_200_passes(name, intercept):
     (path,) = Path(os.environ["PRGD_DATA"]).glob(f"{name}.*")
     problem = prgd.Problem(*prgd.datasets.load(path), fit_intercept=intercept)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 200))
+    result = prgd.run(problem, ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 200))
     assert result.status is prgd.Status.CERTIFIED
     assert problem.passes <= 200
     assert result.state["row_reads"] < 1000.0
 
 
-@pytest.mark.parametrize("algorithm", [prgd.algorithms.ProgressiveNewton(), prgd.algorithms.GatedPRGD()])
+@pytest.mark.parametrize("algorithm", [ProgressiveNewton(), GatedPRGD()])
 @pytest.mark.parametrize("length", [1e-200, 1e-12, 1.0, 1e12, 1e200])
 def test_any_length_of_the_start(algorithm, length):
     data = prgd.datasets.synthetic_one(0)
@@ -287,11 +278,11 @@ def test_any_length_of_the_start(algorithm, length):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: prgd.algorithms.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
-        (lambda: prgd.algorithms.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
-        (lambda: prgd.algorithms.AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
-        (lambda: prgd.algorithms.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
-        (lambda: prgd.algorithms.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
+        (lambda: ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
+        (lambda: GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
 )
 def test_hyper_parameters_are_checked(make, words):
@@ -319,7 +310,7 @@ def test_systems_against_a_factorisation(form, length, shape, intercept, monkeyp
     if "engine" in form:
         monkeypatch.setattr(active_rows, "GATHER_BYTES", 0)
     # a w at which some rows carry weight: the minimiser of a phase
-    w = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=4).w
+    w = prgd.run(problem, ProgressiveNewton(), stop=4).w
     w = length / np.linalg.norm(w) * w
     lam = float(np.linalg.norm(problem.at(w).dual_vector) / np.linalg.norm(w))
     g = problem.at(w).dual_vector - lam / 8.0 * w
@@ -361,7 +352,7 @@ def test_near_is_by_class_with_an_intercept(data):
 
 
 def test_gated_steps_by_hand():
-    algorithm = prgd.algorithms.GatedPRGD(growth=4.0)
+    algorithm = GatedPRGD(growth=4.0)
     s = algorithm.init(TWO, np.zeros(2))
     assert (s.R_k, s.step_size) == (1.0, 1.0)
     s = algorithm.step(TWO, s)  # u = (1/2, 1/2), and momentum j = 2: x + (x - 0) / 4
@@ -374,11 +365,8 @@ def test_gated_steps_by_hand():
 
 def test_gate_opens_when_the_direction_has_settled(data):
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.algorithms.GatedPRGD()
-    s = algorithm.init(problem, np.zeros(problem.d))
     phases = 0
-    for _ in range(300):
-        before, s = s, algorithm.step(problem, s)
+    for before, s in itertools.pairwise(itertools.islice(states(problem, GatedPRGD()), 301)):
         unsettled, soft = problem.at(before.w).gap_split if before.w.any() else (1.0, 0.0)
         if s.phase > before.phase:
             phases += 1
@@ -397,7 +385,7 @@ def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
     problem = prgd.Problem([[0.3, 0.9, 0.0], [0.3, -0.9, 0.0], [0.3, 0.2, 0.6]])
 
     def at_step_4000() -> prgd.algorithms.State:
-        return next(s for s in states(problem, prgd.algorithms.GatedPRGD()) if s.t == 4000)
+        return next(s for s in states(problem, GatedPRGD()) if s.t == 4000)
 
     assert at_step_4000().R_k > 3e6
     monkeypatch.setattr("prgd_paper.methods.gated_prgd.SOFT_ENOUGH", 0.0)
@@ -408,13 +396,13 @@ def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
 
 def test_gated_reads_once_a_step(data):
     problem = prgd.Problem(data.X, data.y)
-    prgd.run(problem, prgd.algorithms.GatedPRGD(), stop=100)
+    prgd.run(problem, GatedPRGD(), stop=100)
     assert problem.passes == 101
 
 
 def test_gated_radius_stays_at_the_rounding_floor():
     data = prgd.datasets.synthetic_one(0)
     problem = prgd.Problem(data.X, data.y)
-    result = prgd.run(problem, prgd.algorithms.GatedPRGD(), stop=500)
+    result = prgd.run(problem, GatedPRGD(), stop=500)
     assert math.isfinite(result.history["R_k"][-1])
     assert result.certificate.gap < 1e-12
