@@ -102,8 +102,8 @@ def test_the_loss_given_counts_more_than_notes_and_notes_more_than_the_closure()
 
 
 def test_notes_of_a_step_that_the_scaler_skipped_are_forgotten():
-    model, other = network(), network()
-    optimizer, reference = optimizer_of(model), optimizer_of(other)
+    model = network()
+    optimizer = optimizer_of(model)
     watched = optimizer.watch(cross_entropy)
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
     for t in range(6):
@@ -112,13 +112,8 @@ def test_notes_of_a_step_that_the_scaler_skipped_are_forgotten():
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
-    for _ in range(5):
-        reference.zero_grad()
-        loss = cross_entropy(other(INPUTS), TARGETS)
-        loss.backward()
-        reference.step(loss=loss)
     assert (optimizer.t, optimizer.skipped) == (5, 0)
-    assert torch.allclose(flat(model), flat(other), rtol=1e-6, atol=1e-7)
+    assert torch.allclose(flat(model), explicit(steps=5), rtol=1e-6, atol=1e-7)
 
 
 def test_two_optimizers_watch_one_criterion():

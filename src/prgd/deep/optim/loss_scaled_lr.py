@@ -90,7 +90,9 @@ class LossScaledLR:
         """End an epoch with its training loss or the loss's logarithm; return whether the epoch stands."""
         if (loss is None) == (log_loss is None):
             raise ValueError("LossScaledLR.step needs either loss or log_loss; got both or none.")
-        value = float(log_loss) if log_loss is not None else _log(float(loss))  # type: ignore[arg-type]
+        if log_loss is None:
+            log_loss = math.log(loss) if loss > 0.0 else math.nan  # type: ignore[operator, arg-type]
+        value = float(log_loss)
         stands = math.isfinite(value) and value < self.log_loss
         if stands:
             self.log_loss = value
@@ -135,11 +137,8 @@ class LossScaledLR:
 
     @torch.no_grad()
     def _save(self) -> None:
-        for name, tensor in self._live().items():
-            if name in self._copies:
-                self._copies[name].copy_(tensor)
-            else:
-                self._copies[name] = tensor.clone()
+        self._copies.clear()  # before new copies are made, which would need as much memory again
+        self._copies |= {name: tensor.clone() for name, tensor in self._live().items()}
         if isinstance(self.optimizer, Wrapper):
             self._progress = self.optimizer.progress()
 
@@ -161,7 +160,3 @@ class LossScaledLR:
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
-
-
-def _log(loss: float) -> float:
-    return math.log(loss) if loss > 0.0 else math.nan

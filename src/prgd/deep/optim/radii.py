@@ -63,18 +63,17 @@ class Radii:
         blocks, numbers = blocks_of(groups, self.scope)
         if self.blocks.is_made_of(blocks):
             return
-        known = {tuple(map(id, block)): i for i, block in enumerate(self.blocks.blocks)}
-        places = [known.get(tuple(map(id, block))) for block in blocks]
-        norms = [math.inf] * len(places)
-        if self.are_known and None in places:
-            norms = Blocks(blocks, self.dtype).norms().tolist()
-            for i, known_at in enumerate(places):
-                if known_at is None:
-                    self._check_norm(i, blocks[i], norms[i])
-        R_0, R_k = self.R_0, self.R_k
+        radii = zip(self.R_0, self.R_k, strict=True)
+        known = {tuple(map(id, block)): pair for block, pair in zip(self.blocks.blocks, radii, strict=True)}
+        found = [known.get(tuple(map(id, block)), (math.inf, math.inf)) for block in blocks]
+        if self.are_known and blocks:
+            for i, norm in enumerate(Blocks(blocks, self.dtype).norms().tolist()):
+                if found[i] == (math.inf, math.inf):
+                    self._check_norm(i, blocks[i], norm)
+                    # R_0 is such that the radius of the phase before is the norm, for radii in proportion.
+                    found[i] = (norm * (norm / float(R(k - 1, norm))) if k > 0 else norm, norm)
         self._set_blocks(blocks, numbers)
-        self.R_0 = [_before(R, k, norms[i]) if n is None else R_0[n] for i, n in enumerate(places)]
-        self.R_k = [norms[i] if n is None else R_k[n] for i, n in enumerate(places)]
+        self.R_0, self.R_k = ([pair[i] for pair in found] for i in range(2))
         self._multipliers = [1.0] * len(groups)
         self._upload()
         self.follow(groups)
@@ -167,11 +166,6 @@ class Radii:
         self.R_0, self.R_k = radii
         self.are_known = all(map(math.isfinite, self.R_k))
         self._upload()
-
-
-def _before(R: Radius, k: int, norm: float) -> float:
-    """Return the R_0 whose radius in the phase before k is ``norm``, for radii in proportion to R_0."""
-    return norm * (norm / float(R(k - 1, norm))) if k > 0 and math.isfinite(norm) else norm
 
 
 def _as_multiplier(value: Any) -> float:
