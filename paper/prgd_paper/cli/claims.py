@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -14,7 +14,7 @@ import typer
 from prgd.cli import outcome
 from prgd.cli.common import Debug, one_line_errors, option
 from prgd_paper.claims import Claim, Finding, Judgement, registered
-from prgd_paper.claims.registry import OURS_HEAD, apart, choose, crosses, discover, summary
+from prgd_paper.claims.registry import OURS_HEAD, choose, crosses, discover, summary
 
 
 def complete_claim(incomplete: str) -> list[str]:
@@ -94,7 +94,7 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
     ----------
     claims : iterable of Claim
     file : text stream, optional
-        Default: standard output. The claims become a table on a terminal, else plain lines.
+        Default: standard output.
 
     Examples
     --------
@@ -105,16 +105,10 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
     out = sys.stdout if file is None else file
     found: list[Claim] = []
     for claim in claims:
-        if claim.is_ours and not any(c.is_ours for c in found) and not out.isatty():
+        if claim.is_ours and not any(c.is_ours for c in found):
             print(f"{OURS_HEAD}\n", file=out)
         found.append(claim)
-        if out.isatty():  # The table needs all claims: until it is printed, show progress.
-            print(f"{claim.name}: {claim.verdict} ({claim.seconds:.1f} s)", file=sys.stderr)
-        else:
-            print(_plain_lines(claim), file=out, flush=True)
-    if out.isatty():
-        for title, part in zip(("", OURS_HEAD), apart(found), strict=True):
-            _print_table(part, out, title)
+        print(_plain_lines(claim), file=out, flush=True)
     if failing := crosses(found):
         print("What does not hold, and why we say so:\n", file=out)
         print("\n".join(map(_cross, failing)), file=out)
@@ -153,22 +147,3 @@ def _cross(claim: Claim) -> str:
 
 def _indented(text: str) -> str:
     return textwrap.fill(text, 108, initial_indent="    ", subsequent_indent="    ")
-
-
-def _print_table(claims: Sequence[Claim], out: TextIO, title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not claims:
-        return
-    table = Table(show_lines=True, title=title or None, title_justify="left")
-    for name in ("claim", "verdict", "what was said, run and found"):
-        table.add_column(name, no_wrap=name == "claim")
-    for claim in claims:
-        table.add_row(
-            Text(claim.name),
-            Text(str(claim.verdict), style=claim.verdict.colour),
-            Text("\n".join([claim.where, *_words(claim)])),
-        )
-    Console(file=out).print(table)

@@ -85,10 +85,8 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
         f"rows of smallest margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
         f"On the first {first.n} rows it is {min(near)} to {max(near)} at these tolerances; which rows, "
         "steps and tolerance the paper takes is not given. The exact support vectors have rank "
-        f"{whole.support_rank} "
-        f"on all {whole.n} rows and "
-        f"{first.support_rank} on the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. "
-        f"The conclusion stands: they {spans} the data.",
+        f"{whole.support_rank} on all {whole.n} rows and {first.support_rank} on the first {first.n}: "
+        f"{NGD_STEPS:,} steps of NGD do not show them all yet. The conclusion stands: they {spans} the data.",
         figures={
             "data rank": whole.data_rank,
             "support, all rows": whole.n_support,

@@ -15,15 +15,6 @@ from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce import curves as shared
-from prgd_paper.reproduce.curves import (
-    Schedules,
-    ends_in_words,
-    error_bands,
-    error_lines,
-    median_interval,
-    methods,
-    where,
-)
 from prgd_paper.reproduce.experiment import Experiment, Row
 from prgd_paper.theory.nondegeneracy import assumptions
 
@@ -34,7 +25,7 @@ COLUMNS = ("kind", "set", "seed", "method", "t", "margin", "lower", "upper", "x"
 
 
 @dataclass(frozen=True)
-class Settings(Schedules):
+class Settings(shared.Schedules):
     """Draws, the schedules of PRGD, and the steps that each method takes.
 
     GD and NGD take ``steps``, the accelerated methods ``accelerated`` and PRGD ``short``; the first panel of
@@ -69,7 +60,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         for (x, y), label in zip(data.X, data.y, strict=True)
     ]
     rows.append(base | {"kind": "mean", "margin": float(assumptions(data).off_mean.number)})
-    for method in methods(settings):
+    for method in shared.methods(settings):
         steps = settings.steps if method.name in ("GD", "NGD") else settings.accelerated
         steps = settings.short if method.is_warm else steps
         seen = shared.watch(problem, method.algorithm, warm if method.is_warm else None, steps)
@@ -85,7 +76,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 
 def _points(rows: Any, settings: Settings, name: str) -> fig.Panel:
-    marks = fig.two_classes(where(rows, kind="point", seed=0), size=5.0)
+    marks = fig.two_classes(shared.where(rows, kind="point", seed=0), size=5.0)
     wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
         fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
@@ -100,25 +91,25 @@ def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
     last = settings.small_scale if scale == "small" else settings.steps
     some = curves[(curves.seed == 0) & (curves.t <= last)]
-    marks = error_lines(some, settings.gamma_star - some.margin, PAPER)
+    marks = shared.error_lines(some, settings.gamma_star - some.margin, PAPER)
     panel = fig.log_log(f"Set {name}: {scale} time scale", marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16)
     return replace(panel, x_log=scale == "large")
 
 
 def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
-    warm = {method.name: settings.warm_up * method.is_warm for method in methods(settings)}
+    warm = {method.name: settings.warm_up * method.is_warm for method in shared.methods(settings)}
     error = settings.gamma_star - curves.margin
     counted = curves.assign(error=error, t=curves.t + curves.method.map(warm))
     title = f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted"
-    marks = error_bands(counted, "t")
+    marks = shared.error_bands(counted, "t")
     return fig.log_log(title, marks, fig.COUNTED, fig.MARGIN_ERROR, 1e-16, is_ours=True)
 
 
 def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
-    some = where(curves, seed=0)
-    marks = error_lines(some, some.upper - settings.gamma_star)
+    some = shared.where(curves, seed=0)
+    marks = shared.error_lines(some, some.upper - settings.gamma_star)
     title = f"Set {name}, seed 0: certified upper bound"
     return fig.log_log(title, marks, fig.LEFT_OUT, fig.BOUND_ERROR, 1e-16, is_ours=True)
 
@@ -127,8 +118,8 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
     """Return the paper's figure of the given sets, and one of ours."""
     paper, ours = [], []
     for name in sets:
-        some = where(rows, set=name)
-        curves = where(some, kind="curve")
+        some = shared.where(rows, set=name)
+        curves = shared.where(some, kind="curve")
         paper.append(_points(some, settings, name))
         paper += [_paper_scale(curves, settings, name, scale) for scale in ("small", "large")]
         ours += [_all_methods(curves, settings, name), _bounds(curves, settings, name)]
@@ -175,8 +166,7 @@ def reading(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     return (
         f"{_medians(rows, settings, sets)} PRGD counts from the end of its {settings.warm_up:,} warm-up "
         "steps, which fits the counts of Table 2; with these counted, dual acceleration, which needs none, "
-        "is ahead (second "
-        "figure)."
+        "is ahead (second figure)."
     )
 
 
@@ -201,7 +191,7 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
 
     Compare the steps that each three decimals of the margin error take.
     """
-    passages = where(rows, kind="passage", method="PRGD(exp)")
+    passages = shared.where(rows, kind="passage", method="PRGD(exp)")
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
     spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(settings.levels)]
@@ -211,13 +201,13 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     levels = f"{start} to {', on to '.join(ends)} and to {last}"
     ratio = np.full(len(steps), math.inf)  # a draw that does not get there counts as infinitely slow
     ratio[: len(reached)] = spans[2] / np.maximum(spans[0], 1)
-    low, high = median_interval(ratio)
+    low, high = shared.median_interval(ratio)
     return Finding(
         ((low, high), "<=", 1.0),
         f"From an error of {levels} it takes {first}, {second} and {third} "
         "steps (medians): if each three decimals cost no more than the three before, the fall is "
         f"exponential or faster. The median ratio of the last three over the first is "
-        f"{ends_in_words(low, high, '.2f')}. {len(reached)} of {len(steps)} draws reach {last}.",
+        f"{shared.ends_in_words(low, high, '.2f')}. {len(reached)} of {len(steps)} draws reach {last}.",
         ""
         if len(reached) == len(steps)
         else "Not every draw gets there: radii that grow geometrically freeze w.",
@@ -238,7 +228,7 @@ def _ratios(
         last = curves.groupby(["method", "seed"]).tail(1)
         error = last.assign(error=np.maximum(settings.gamma_star - last.margin, 1e-16))
         error = error.pivot(index="seed", columns="method", values="error")
-        found[name] = median_interval(error[list(over)].min(axis=1) / error[under])
+        found[name] = shared.median_interval(error[list(over)].min(axis=1) / error[under])
     return found
 
 
@@ -250,7 +240,7 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """
     t = settings.small_scale
     found = _ratios(rows, settings, ("PRGD(poly)",), "NGD")
-    shares = " and ".join(f"{ends_in_words(*ends, '.1e')} on set {s}" for s, ends in found.items())
+    shares = " and ".join(f"{shared.ends_in_words(*ends, '.1e')} on set {s}" for s, ends in found.items())
     return Finding(
         ((max(low for low, _ in found.values()), max(high for _, high in found.values())), "<=", 0.1),
         f"After {t} steps the error of PRGD(poly) over NGD's is, in the median, {shares}.",
@@ -282,7 +272,7 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((low, high), ">=", 10.0),
         f"After {t} steps the smaller error of GD and NGD over that of PRGD(exp) is, in the median, "
-        f"{ends_in_words(low, high, '.0e')}; at step {settings.steps:,} NGD still has {left}.",
+        f"{shared.ends_in_words(low, high, '.0e')}; at step {settings.steps:,} NGD still has {left}.",
         "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of "
         f"the two support vectors (distance {off:.0e}), which its condition leaves out, and over the second "
         f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table "

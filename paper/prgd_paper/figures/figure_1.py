@@ -97,10 +97,9 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     alt = (
         "Left, three unit vectors and the max-margin direction along the first axis. Middle, arrows of the "
         "normalized descent direction: above a green strip they point down, below it up. NGD creeps along "
-        f"the green strip; PRGD jumps to the line w_2 = {settings.height:g}, steps down towards the "
-        "strip, and moves ever "
-        f"farther out. Right, errors against steps: after {settings.steps} steps the direction error is "
-        f"{e['NGD']:.2g} for NGD and {e['PRGD']:.2g} for PRGD."
+        f"the green strip; PRGD jumps to the line w_2 = {settings.height:g}, steps down towards the strip, "
+        f"and moves ever farther out. Right, errors against steps: after {settings.steps} steps the "
+        f"direction error is {e['NGD']:.2g} for NGD and {e['PRGD']:.2g} for PRGD."
     )
     curves = rows[(rows.kind == "curve") & (rows.t > 0)]
     panels = (
@@ -196,9 +195,8 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
     return Finding(
         (e["PRGD"] / e["NGD"], "<", 1.0),
         f"Rescaled iterates lie on w_2 = {settings.height:g} to {fig.small(off_line)}. After "
-        f"{settings.steps} steps the "
-        f"direction error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after {settings.long_steps} steps "
-        f"it is {late['PRGD']:.1e} against {late['NGD']:.1e}.",
+        f"{settings.steps} steps the direction error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after "
+        f"{settings.long_steps} steps it is {late['PRGD']:.1e} against {late['NGD']:.1e}.",
         setting=_setting(settings),
         not_given=NOT_GIVEN,
         would_change="A margin gamma_star at which PRGD's direction error is not below NGD's.",

@@ -232,8 +232,7 @@ def _pair(errors: dict[str, float]) -> str:
 @figure_4_claim(
     "section-7.1-digit-size",
     quote=r"we employ the \texttt{digit} datasets from \texttt{Sklearn}, which are image classification "
-    r"tasks with "
-    "$d=64$, $n=300$",
+    "tasks with $d=64$, $n=300$",
 )
 def size_of_the_digits(rows: Any, settings: Settings) -> Finding:
     """The digit sets have d = 64 and n = 300.
@@ -292,11 +291,10 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
     ratio, end = ([e["PRGD(exp)"] / e["PRGD(poly)"] for e in found.values()] for found in (early, late))
     return Finding(
         ((min(ratio), min(end)), ">", 1.0),
-        f"The error of PRGD(exp) is {span(ratio, '.1f')} times that of PRGD(poly) at step "
-        f"{settings.early:,} and {span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. "
-        "PRGD(exp) freezes: its relative error is still "
-        f"{span((e['PRGD(exp)'] for e in late.values()), '.0%')} at step {settings.steps:,}, since radii "
-        "that grow geometrically allow only a finite total turn.",
+        f"The error of PRGD(exp) is {span(ratio, '.1f')} times that of PRGD(poly) at step {settings.early:,} "
+        f"and {span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. PRGD(exp) freezes: "
+        f"its relative error is still {span((e['PRGD(exp)'] for e in late.values()), '.0%')} at step "
+        f"{settings.steps:,}, since radii that grow geometrically allow only a finite total turn.",
         what="error of PRGD(exp) over that of PRGD(poly), at two horizons",
         setting=_setting(settings) + " PRGD(exp) has Section 7.1's R_k = R_0 1.2^k and phases of 5 steps.",
         not_given="the schedule of PRGD(exp) on the digits",
@@ -343,9 +341,8 @@ def _ratio(e: dict[str, float]) -> float:
 def _setting(settings: Settings) -> str:
     return (
         f"digit-01 and digit-04, the first 300 rows and all, eta = {settings.eta:g}, alpha = "
-        f"{settings.alpha:g}, beta = "
-        f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
-        "ours here), k + 1 in place of k, R_0 = ||w|| at the end of the warm-up."
+        f"{settings.alpha:g}, beta = {settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD "
+        "steps of warm-up (both ours here), k + 1 in place of k, R_0 = ||w|| at the end of the warm-up."
     )
 
 
@@ -355,8 +352,7 @@ def reading(rows: Any, settings: Settings) -> str:
     ratio = [e["PRGD(poly)"] / e["NGD"] for e in late.values()]
     return (
         f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0, warm-up "
-        "and "
-        "horizon are ours) PRGD(poly) leads NGD until step "
+        "and horizon are ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
         f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in line "
         "with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not draw, "

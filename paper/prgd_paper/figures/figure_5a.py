@@ -246,17 +246,15 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     ]
     proven = (
         f"All {verdicts.t.iloc[0]:.0f} rows of Cancer, linearly separable or not: exact verdicts of "
-        f"prgd.separability on float64 rows, {int(verdicts.value.sum())} of {len(verdicts)} proofs "
-        "confirmed."
+        f"prgd.separability on float64 rows, {int(verdicts.value.sum())} of {len(verdicts)} proofs confirmed."
     )
     return [Table.of(caption, lines, numbers=numbers), Table.of(proven, separable)]
 
 
 @figure_5a_claim(
     "section-7.2-cancer-separable",
-    quote=r"we still consider linear models but for classifying a linearly non-separable dataset, "
-    r"\texttt{Cancer} in "
-    r"\texttt{Sklearn}",
+    quote="we still consider linear models but for classifying a linearly non-separable dataset, "
+    r"\texttt{Cancer} in \texttt{Sklearn}",
 )
 def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
     """The Cancer set is not linearly separable.
@@ -280,8 +278,7 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
         ((low, high), ">=", 1.0),
         "The paper's model has no intercept and gives no preprocessing. Without intercept the "
         f"{without.t.iloc[0]:.0f} rows are {said}; with an intercept {with_one} (exact verdicts). Figure 5a "
-        "here uses raw and "
-        "standardised rows, without intercept.",
+        "here uses raw and standardised rows, without intercept.",
         what="1 if not separable, 0 if separable, over six preprocessings",
         setting="All rows of scikit-learn's set, six preprocessings, float64; each verdict has a proof in "
         "exact arithmetic that was checked again.",

@@ -17,15 +17,7 @@ from prgd.schedules import Every, Geometric, LiftTo
 from prgd_paper.claims import Finding, claim
 from prgd_paper.methods import GameDynamics
 from prgd_paper.report.elements import LEFT_OUT, STYLES, Figure, Table, log_log
-from prgd_paper.reproduce.curves import (
-    error_lines,
-    padded,
-    record_times,
-    share_interval,
-    span,
-    warm_start,
-    where,
-)
+from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.theory.flow import gradient_flow
 from prgd_paper.theory.infimum import numerical_constants
@@ -134,20 +126,20 @@ def compute(settings: Settings, task: str) -> list[Row]:
                 fit = fit_rate(t, error, window)
                 found = {"rate": fit.rate, "constant": fit.constant, "reason": fit.reason or "-"}
                 rows.append(base | {"kind": kind, **found, "low": fit.interval[0], "high": fit.interval[1]})
-    return padded(rows, COLUMNS)
+    return curves.padded(rows, COLUMNS)
 
 
 def _runs(settings: Settings, g: Any, w_star: Any, problem: Problem) -> list[tuple[str, Any, Any, Any]]:
     """Return each method's name, algorithm, start and recorded times."""
-    warm = warm_start(problem, settings.warm_up, settings.eta)
+    warm = curves.warm_start(problem, settings.warm_up, settings.eta)
     c = numerical_constants(g)
     exp = PRGD(Geometric(settings.growth), Every(settings.phase), settings.eta)
     # PRGD(proof) is the algorithm of Theorem 6.1's proof, which knows w_star; D and mu are numerical.
     proof = PRGD(LiftTo(c.D, w_star), Every(2), eta=c.mu * c.D)
-    dual_times = record_times(settings.dual_steps, first=2)
+    dual_times = curves.record_times(settings.dual_steps, first=2)
     return [
-        ("GD", GD(settings.gd_eta), None, record_times(settings.gd_steps, first=2)),
-        ("NGD", NGD(settings.eta), None, record_times(settings.ngd_steps, first=2)),
+        ("GD", GD(settings.gd_eta), None, curves.record_times(settings.gd_steps, first=2)),
+        ("NGD", NGD(settings.eta), None, curves.record_times(settings.ngd_steps, first=2)),
         ("dual acceleration", DualAcceleration(settings.eta), None, dual_times),
         ("game dynamics", GameDynamics(settings.eta), None, dual_times),
         ("PRGD(exp)", exp, warm, np.arange(settings.phase, settings.prgd_steps + 1, settings.phase)),
@@ -194,7 +186,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     for quantity in QUANTITIES:
         lines = []
         for name in tasks(settings):
-            fits = where(rows, kind="fit", quantity=quantity, set=name).set_index("method")
+            fits = curves.where(rows, kind="fit", quantity=quantity, set=name).set_index("method")
             lines.append({"set": name} | {method: _constant(fits.loc[method]) for method in THEOREMS})
         found.append(Table.of(f"Every fit to the {quantity} error, with 95 % intervals.", lines))
     return found
@@ -221,7 +213,7 @@ def _n(rows: Any) -> int:
 
 
 def _off(rows: Any) -> float:
-    return float(where(rows, kind="flow").value.max())
+    return float(curves.where(rows, kind="flow").value.max())
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
@@ -229,9 +221,9 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     panels = []
     for name in tasks(settings)[:2]:
         for quantity, symbol in (("direction", "||w/||w|| - w_star||"), ("margin", "gamma_star - gamma(w)")):
-            some = where(rows, kind="curve", set=name, quantity=quantity)
+            some = curves.where(rows, kind="curve", set=name, quantity=quantity)
             some = some[some.t <= settings.gd_steps]
-            marks = error_lines(some, some.value, THEOREMS, styles={PROOF: STYLES["PRGD(poly)"]})
+            marks = curves.error_lines(some, some.value, THEOREMS, styles={PROOF: STYLES["PRGD(poly)"]})
             panels.append(log_log(f"{name}: {quantity} error", marks, LEFT_OUT, symbol, 1e-14, 2.0))
     alt = (
         "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
@@ -252,7 +244,7 @@ class Count(NamedTuple):
 
 def count(rows: Any, method: str, quantity: str, kind: str = "fit") -> Count:
     """Return on how many sets the fitted rate of a method is that of its theorem."""
-    theorem, fits = THEOREMS[method], where(rows, kind=kind, method=method, quantity=quantity)
+    theorem, fits = THEOREMS[method], curves.where(rows, kind=kind, method=method, quantity=quantity)
     agrees = fits.rate == theorem.model
     if theorem.exponent is not None:
         far = fits.constant - theorem.exponent
@@ -261,14 +253,14 @@ def count(rows: Any, method: str, quantity: str, kind: str = "fit") -> Count:
         agrees |= fits.rate == "e^-ct"
     undecided = int((fits.rate == "undecided").sum())
     right = fits[agrees]
-    constants = span(right.constant, ".3g") if len(right) else "none"
+    constants = curves.span(right.constant, ".3g") if len(right) else "none"
     return Count(len(right), undecided, len(fits) - len(right) - undecided, constants)
 
 
 def _frozen(rows: Any, settings: Settings) -> int:
     """Return on how many sets PRGD(exp) stops early: its error falls by less than 1 % over its last half."""
     found = 0
-    for _, curve in where(rows, kind="curve", method="PRGD(exp)", quantity="direction").groupby("set"):
+    for _, curve in curves.where(rows, kind="curve", method="PRGD(exp)", quantity="direction").groupby("set"):
         half = curve.value[curve.t <= 0.5 * curve.t.max()].iloc[-1]
         found += bool(curve.value.iloc[-1] > max(0.99 * half, 1e3 * settings.floor))
     return found
@@ -290,8 +282,7 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
         sentence,
         what="share of sets",
         setting=f"The toy set with gamma_star = {settings.toy_gamma_star:g} and random sets of seeds 0 to "
-        f"{n - 2} that meet Table "
-        f"1's conditions; {steps.get(method, f'{settings.dual_steps:,} steps')}.",
+        f"{n - 2} that meet Table 1's conditions; {steps.get(method, f'{settings.dual_steps:,} steps')}.",
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
         figures={"right": c.right, "undecided": c.undecided, "another rate": c.other},
@@ -340,13 +331,12 @@ def exp_freezes(rows: Any, settings: Settings) -> Finding:
     """
     random = rows[rows["set"] != "toy"]
     n, frozen, c = _n(random), _frozen(random, settings), count(random, "PRGD(exp)", "margin")
-    low, high = share_interval(frozen, n)
+    low, high = curves.share_interval(frozen, n)
     return Finding(
         ((low, high), ">", 0.5),
         f"It freezes on {frozen} of {n} random sets (95 % interval {low:.0%} to {high:.0%}), and falls like "
-        f"e^-ct on {c.right}, where the best c is {_best_rate(settings)}, which the radii dictate. The "
-        "paper does not say otherwise: by Theorem 6.1 some radii serve, after a warm-up that is long "
-        "enough.",
+        f"e^-ct on {c.right}, where the best c is {_best_rate(settings)}, which the radii dictate. The paper "
+        "does not say otherwise: by Theorem 6.1 some radii serve, after a warm-up that is long enough.",
         setting=f"Random sets of seeds 0 to {n - 1} that meet Table 1's conditions; {settings.warm_up:,} GD "
         f"steps of warm-up as in Appendix E.1, then {settings.prgd_steps:,} steps with R_k = R_0 "
         f"{settings.growth:g}^k.",

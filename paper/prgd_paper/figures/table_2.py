@@ -21,22 +21,14 @@ from prgd.running.loop import run
 from prgd_paper.claims import Finding, claim
 from prgd_paper.figures._synthetic import GAMMA_STAR, SETS
 from prgd_paper.report.elements import Figure, Line, Panel, Table
-from prgd_paper.reproduce.curves import (
-    Method,
-    Schedules,
-    ends_in_words,
-    median_interval,
-    methods,
-    warm_start,
-    where,
-)
+from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 
 NEVER = "+inf"
 
 
 @dataclass(frozen=True)
-class Settings(Schedules):
+class Settings(curves.Schedules):
     """Draws of each set, the schedules and the warm-up of PRGD, and the most steps that each method takes."""
 
     seeds: int = 100
@@ -63,7 +55,7 @@ LINES = (
 )
 
 
-def _limit(settings: Settings, method: Method) -> int:
+def _limit(settings: Settings, method: curves.Method) -> int:
     return {"GD": settings.gd_limit, "NGD": settings.ngd_limit}.get(
         method.name, settings.prgd_limit if method.is_warm else settings.limit
     )
@@ -81,9 +73,9 @@ def compute(settings: Settings, task: str) -> list[Row]:
     for line, error in zip(LINES, settings.errors, strict=True):
         data = SETS[line.name](seed, settings.n, settings.gamma_star)
         problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_jobs=1)
-        warm = warm_start(problem, settings.warm_up, settings.eta)
+        warm = curves.warm_start(problem, settings.warm_up, settings.eta)
         reached = MarginError(settings.gamma_star, error)
-        for method in methods(settings):
+        for method in curves.methods(settings):
             stop = any_of(reached, _limit(settings, method))
             first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=None)
             steps, lasting = -1, 0
@@ -118,7 +110,7 @@ class Counts(NamedTuple):
 
 def counts(rows: Any, dataset: str, method: str) -> Counts:
     """Return the summary of one cell."""
-    some = where(rows, dataset=dataset, method=method)
+    some = curves.where(rows, dataset=dataset, method=method)
     # A seed that does not reach the error counts as infinitely many steps, so that it shows in the median.
     steps = np.where(some.steps < 0, np.inf, some.steps)
     # The smallest count that suffices for a share q of the seeds: no mean of a count and infinity is formed.
@@ -137,7 +129,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     """Return the paper's table with our counts."""
     lines = []
     for line, error in zip(LINES, settings.errors, strict=True):
-        for method in methods(settings):
+        for method in curves.methods(settings):
             c = counts(rows, line.name, method.name)
             cells = {
                 "dataset": f"{line.name}, {error:.0e}",
@@ -162,8 +154,8 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     for line, error in zip(LINES, settings.errors, strict=True):
         for counted in (False, True):
             marks = []
-            for method in methods(settings):
-                some = where(rows, dataset=line.name, method=method.name)
+            for method in curves.methods(settings):
+                some = curves.where(rows, dataset=line.name, method=method.name)
                 steps = np.sort(some.steps[some.steps >= 0].to_numpy(dtype=float))
                 steps += float(some.warm_up.iloc[0]) if counted else 0.0
                 x = np.repeat(steps, 2)
@@ -183,7 +175,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 def _cell(name: str, rows: Any, settings: Settings) -> Finding:
     """Ask on how many sets the paper's count lies in the middle of ours, and in the range of all of ours."""
-    method = next(method for method in methods(settings) if method.name == name)
+    method = next(method for method in curves.methods(settings) if method.name == name)
     middle, reached, words, lost = 0, 0, [], []
     for line in LINES:
         c, paper = counts(rows, line.name, name), line.paper[name]
@@ -239,18 +231,20 @@ def warm_up_costs_more_than_it_saves(rows: Any, settings: Settings) -> Finding:
     """
     words, ends = [], []
     for line in LINES:
-        prgd, dual = (where(rows, dataset=line.name, method=m) for m in ("PRGD(exp)", "dual acceleration"))
+        prgd, dual = (
+            curves.where(rows, dataset=line.name, method=m) for m in ("PRGD(exp)", "dual acceleration")
+        )
         total = np.where(prgd.steps < 0, np.inf, prgd.steps + prgd.warm_up)
         other = np.where(dual.steps < 0, np.inf, dual.steps)
         with np.errstate(invalid="ignore"):  # two draws that are never reached have no ratio
-            ends.append(median_interval(total / other))
+            ends.append(curves.median_interval(total / other))
         medians = [_count(float(np.sort(part)[(part.size - 1) // 2])) for part in (total, other)]
         words.append(f"{line.name}: {' against '.join(medians)}")
     low, high = (min(parts) for parts in zip(*ends, strict=True))
     return Finding(
         ((low, high), ">", 1.0),
         f"Median steps of PRGD(exp) with its warm-up against dual acceleration: {'; '.join(words)}. The "
-        f"ratio is, in the median on the set where it is smaller, {ends_in_words(low, high, '.1f')}. "
+        f"ratio is, in the median on the set where it is smaller, {curves.ends_in_words(low, high, '.1f')}. "
         "Table 2 does not list dual acceleration; its counts fit steps after the warm-up.",
         what="steps over those of dual acceleration, median",
         setting=f"As in Table 2, seeds 0 to {settings.seeds - 1}; {settings.warm_up:,} GD steps of warm-up, "
@@ -268,8 +262,7 @@ def reading(rows: Any, settings: Settings) -> str:
     )
     return (
         f"PRGD(exp) needs a median of {exp} steps where the paper prints 106 and 94, which fits counts "
-        f"without the warm-up of {settings.warm_up:,} steps. Dual acceleration needs {dual} with no "
-        "warm-up."
+        f"without the warm-up of {settings.warm_up:,} steps. Dual acceleration needs {dual} with no warm-up."
     )
 
 

@@ -11,19 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd_paper.report.elements import (
-    Arrows,
-    Band,
-    Figure,
-    Heat,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Space,
-    pretty,
-)
+from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.store import write_whole
 
 DASHES: dict[str, Any] = {
@@ -58,20 +46,20 @@ SETTINGS: Any = {
 FORMATS = ("png", "svg", "pdf")
 
 
-def save(figure: Figure, folder: Path) -> None:
+def save(figure: fig.Figure, folder: Path) -> None:
     """Draw a figure and write its files, then what they were drawn from."""
     write(figure, folder)
     write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
 
 
-def write(figure: Figure, folder: Path, *, is_titled: bool = False) -> None:
+def write(figure: fig.Figure, folder: Path, *, is_titled: bool = False) -> None:
     """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``; on a page its title is a caption."""
     drawn = draw(figure, is_titled=is_titled)
     for format_ in FORMATS:
         write_whole(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
 
 
-def is_current(figure: Figure, folder: Path) -> bool:
+def is_current(figure: fig.Figure, folder: Path) -> bool:
     """Return whether the files are there, whole, and drawn from this very figure."""
     try:
         found = json.loads((folder / f".{figure.name}.json").read_bytes())
@@ -80,7 +68,7 @@ def is_current(figure: Figure, folder: Path) -> bool:
         return False
 
 
-def _record(figure: Figure, folder: Path) -> dict[str, str]:
+def _record(figure: fig.Figure, folder: Path) -> dict[str, str]:
     files = {"code": Path(__file__)} | {end: folder / f"{figure.name}.{end}" for end in FORMATS}
     sums = {name: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for name, file in files.items()}
     return {"figure": figure.key()} | sums
@@ -106,7 +94,7 @@ def _smaller(png: bytes) -> bytes:
     return out.getvalue()
 
 
-def draw(figure: Figure, *, is_titled: bool = False) -> Any:
+def draw(figure: fig.Figure, *, is_titled: bool = False) -> Any:
     """Return the matplotlib figure."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
@@ -133,22 +121,24 @@ def draw(figure: Figure, *, is_titled: bool = False) -> Any:
     return drawn
 
 
-def _legend(figure: Figure, handles: dict[int, Any]) -> tuple[list[str], list[Any]]:
+def _legend(figure: fig.Figure, handles: dict[int, Any]) -> tuple[list[str], list[Any]]:
     """Return the names and samples of the legend: those of the marks, or of families of labelled lines."""
     from matplotlib.lines import Line2D
 
     if figure.families:
         names = [name for name, _ in figure.families]
         return names, [Line2D([], [], color=colour, linewidth=2.0) for _, colour in figure.families]
-    return [pretty(name) for name in figure.legend], [handles[id(mark)] for mark in figure.legend.values()]
+    return [fig.pretty(name) for name in figure.legend], [
+        handles[id(mark)] for mark in figure.legend.values()
+    ]
 
 
-def _dress(axes: Any, panel: Panel) -> None:
+def _dress(axes: Any, panel: fig.Panel) -> None:
     """Write titles and notes, and set the scales and the ends of the axes."""
-    axes.set_title("\n".join(textwrap.wrap(pretty(panel.heading), 48)))
-    axes.set(xlabel=pretty(panel.x_label), ylabel=pretty(panel.y_label))
+    axes.set_title("\n".join(textwrap.wrap(fig.pretty(panel.heading), 48)))
+    axes.set(xlabel=fig.pretty(panel.x_label), ylabel=fig.pretty(panel.y_label))
     if panel.is_space:
-        axes.set(zlabel=pretty(panel.z_label), xticklabels=[], yticklabels=[])
+        axes.set(zlabel=fig.pretty(panel.z_label), xticklabels=[], yticklabels=[])
         axes.set_box_aspect((1, 1, 1.3), zoom=0.95)
         axes.view_init(elev=18, azim=-35)
         return
@@ -162,12 +152,12 @@ def _dress(axes: Any, panel: Panel) -> None:
     for note in panel.notes:
         x = 10**note.x if panel.x_log else note.x
         y = 10**note.y if panel.y_log else note.y
-        axes.annotate(pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
+        axes.annotate(fig.pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
     for label in panel.labels:
         _label(axes, label)
 
 
-def _label(axes: Any, label: Label) -> None:
+def _label(axes: Any, label: fig.Label) -> None:
     """Write the name of a line, and a thin line to its end if the name had to stand elsewhere."""
     from matplotlib.patheffects import withStroke
 
@@ -188,31 +178,31 @@ def _label(axes: Any, label: Label) -> None:
         "relpos": (0.0, 0.5),
     }
     at = {"xytext": (label.x, label.y), "textcoords": "data", "arrowprops": thread}
-    axes.annotate(f" {pretty(label.text)}", label.end, **at, **look)
+    axes.annotate(f" {fig.pretty(label.text)}", label.end, **at, **look)
 
 
-def _mark(axes: Any, mark: Mark) -> Any:
+def _mark(axes: Any, mark: fig.Mark) -> Any:
     """Draw one mark and return what stands for it in the legend."""
-    if isinstance(mark, Heat):
+    if isinstance(mark, fig.Heat):
         return _heat(axes, mark)
     colour, dash, marker = mark.style.colour, DASHES[mark.style.dash], MARKERS[mark.style.marker]
-    if isinstance(mark, Line):
+    if isinstance(mark, fig.Line):
         # Long lines carry a marker at every 12 % of their length, short ones at every point.
         every = 1 if len(mark.x) <= 20 else 0.12
         style = {"marker": marker, "markersize": 4.5, "markevery": every} if mark.has_markers else {}
         (line,) = axes.plot(mark.x, mark.y, color=colour, linestyle=dash, linewidth=0.8 * mark.width, **style)
         return line
-    if isinstance(mark, Band):
+    if isinstance(mark, fig.Band):
         return axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
-    if isinstance(mark, Points):
+    if isinstance(mark, fig.Points):
         return axes.scatter(mark.x, mark.y, s=mark.size**2 * 0.8, color=colour, marker=marker, zorder=3)
-    if isinstance(mark, Arrows):
+    if isinstance(mark, fig.Arrows):
         look = {"alpha": 0.7, "width": 0.0025, "pivot": "mid", "angles": "xy"}
         return axes.quiver(mark.x, mark.y, mark.u, mark.v, color=colour, **look)
     return _space(axes, mark)
 
 
-def _heat(axes: Any, mark: Heat) -> None:
+def _heat(axes: Any, mark: fig.Heat) -> None:
     z = np.asarray(mark.z)
     image = axes.imshow(z, cmap="cividis", aspect="auto", origin="lower")
     axes.set_xticks(range(len(mark.x)), mark.x)
@@ -226,7 +216,7 @@ def _heat(axes: Any, mark: Heat) -> None:
     axes.figure.colorbar(image, ax=axes, label=mark.label)
 
 
-def _space(axes: Any, mark: Space) -> Any:
+def _space(axes: Any, mark: fig.Space) -> Any:
     line = {"color": mark.style.colour, "linewidth": 0.6 * mark.width}
     if not mark.is_arrow:
         return axes.plot(*mark.points, linestyle=DASHES[mark.style.dash], **line)[0]

@@ -13,7 +13,7 @@ from prgd.core.checks import check_integer, check_writable, unknown
 from prgd_paper.report import page, static
 from prgd_paper.report.terminal import print_table, print_verdicts
 from prgd_paper.reproduce.experiment import Experiment, choose, load, modules
-from prgd_paper.reproduce.pool import Job, jobs_of, run_jobs
+from prgd_paper.reproduce.pool import Call, jobs_of, run_jobs
 from prgd_paper.reproduce.settings import from_record
 from prgd_paper.reproduce.store import Store, facts, warn, write_whole
 
@@ -83,7 +83,9 @@ def reproduce(
     sections = [_section(store) for store in sorted(stores + others, key=lambda s: s.experiment.order)]
     figures = [figure for section in sections for figure in section.figures]
     stale = [figure for figure in figures if not static.is_current(figure, out / "figures")]
-    run_jobs([Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs)
+    run_jobs(
+        [Call("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs
+    )
     _publish(sections, {e.name for e in chosen}, out, quick)
     return out / "index.html"
 

@@ -37,7 +37,7 @@ class TaskError(ValueError):
     """A task failed; the rows of the tasks that ended are kept."""
 
 
-class Job(NamedTuple):
+class Call(NamedTuple):
     """A call for the pool: its owner, its name, the call, and what is done with its result."""
 
     owner: str
@@ -48,11 +48,11 @@ class Job(NamedTuple):
     seconds: float = 1.0
 
 
-def jobs_of(store: Store, tasks: Iterable[str]) -> list[Job]:
+def jobs_of(store: Store, tasks: Iterable[str]) -> list[Call]:
     """Return the jobs that compute these tasks and keep their rows."""
     e = store.experiment
     return [
-        Job(e.name, task, timed, (e.compute, store.settings, task), partial(store.write, task), e.seconds)
+        Call(e.name, task, timed, (e.compute, store.settings, task), partial(store.write, task), e.seconds)
         for task in tasks
     ]
 
@@ -63,12 +63,12 @@ def timed(compute: Callable[[Any, str], list[Row]], settings: Any, task: str) ->
     return compute(settings, task), time.perf_counter() - started
 
 
-def run_jobs(jobs: list[Job], processes: int, *, show: bool | None = None) -> None:
+def run_jobs(jobs: list[Call], processes: int, *, show: bool | None = None) -> None:
     """Run jobs in parallel processes, each result handed to its ``then`` as soon as it is there.
 
     Parameters
     ----------
-    jobs : list of Job
+    jobs : list of Call
     processes : int
         How many run at a time. One process is a process of its own too: rows do not depend on the number.
     show : bool, optional
@@ -83,7 +83,7 @@ def run_jobs(jobs: list[Job], processes: int, *, show: bool | None = None) -> No
         return
     ordered = sorted(jobs, key=lambda job: -job.seconds)
     with _bars(jobs, show) as advance, _executor(min(processes, len(jobs))) as pool:
-        futures: dict[Future[Any], Job] = {pool.submit(job.call, *job.arguments): job for job in ordered}
+        futures: dict[Future[Any], Call] = {pool.submit(job.call, *job.arguments): job for job in ordered}
         for future in as_completed(futures):
             job = futures[future]
             try:
@@ -138,7 +138,7 @@ def _begin() -> None:
 
 
 @contextmanager
-def _bars(jobs: list[Job], show: bool | None) -> Iterator[Callable[[str], None]]:
+def _bars(jobs: list[Call], show: bool | None) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -23,7 +23,7 @@ SLOWER = 2.0  # the second fall may take this many times the steps of the first:
 FACTS = ["gamma_star", "unit", "floor", "n", "eta", "separated", "ended"]
 
 
-class Run(NamedTuple):
+class RaceRun(NamedTuple):
     """One run of a method: its errors at the recorded times, and the facts about it.
 
     ``worst`` is the largest margin error since the time before, ``upper`` the error of the best bound.
@@ -72,9 +72,9 @@ class Tail(NamedTuple):
     expected_local: float
 
 
-def races(rows: Any) -> dict[str, list[Run]]:
+def races(rows: Any) -> dict[str, list[RaceRun]]:
     """Return the runs of each method; a method that could not be run has none."""
-    found: dict[str, list[Run]] = {method: [] for method in rows.method.unique()}
+    found: dict[str, list[RaceRun]] = {method: [] for method in rows.method.unique()}
     keys = ["method", "set", "seed"]
     facts = {fact[:3]: fact[3:] for fact in where(rows, kind="run")[[*keys, *FACTS]].itertuples(index=False)}
     columns = ["t", "worst", "upper", "log_loss"]
@@ -83,17 +83,17 @@ def races(rows: Any) -> dict[str, list[Run]]:
         gamma_star, unit, floor, n, eta, separated, ended = facts[key]
         squared = float(gamma_star) ** 2 * float(unit)
         t, worst, upper, log_loss = curve[columns].to_numpy(float).T
-        run = Run(name, int(seed), t, worst, upper, log_loss, squared, floor, n, eta, separated, ended)
+        run = RaceRun(name, int(seed), t, worst, upper, log_loss, squared, floor, n, eta, separated, ended)
         found[method].append(run)
     return found
 
 
-def runs_of(rows: Any, method: str) -> list[Run]:
+def runs_of(rows: Any, method: str) -> list[RaceRun]:
     """Return the runs of one method."""
     return races(where(rows, method=method)).get(method, [])
 
 
-def long_enough(runs: list[Run]) -> list[Run]:
+def long_enough(runs: list[RaceRun]) -> list[RaceRun]:
     """Return the runs that could show a rate."""
     return [run for run in runs if not run.is_brief]
 
@@ -105,7 +105,7 @@ def _slope(x: Array, y: Array) -> float:
     return float(-(centred @ y) / (centred @ centred))
 
 
-def tail(run: Run, quantity: str = MARGIN, rate: Rate | None = None) -> Tail:
+def tail(run: RaceRun, quantity: str = MARGIN, rate: Rate | None = None) -> Tail:
     """Return the slopes at the end of a run; NaN if too few points can be resolved or nothing separates."""
     t, y = run.points(quantity)
     slopes = []
@@ -135,7 +135,7 @@ class Fall(NamedTuple):
         return self.is_reached and self.second <= SLOWER * max(self.first, 1)
 
 
-def fall(run: Run, quantity: str = MARGIN) -> Fall:
+def fall(run: RaceRun, quantity: str = MARGIN) -> Fall:
     """Return how many steps the margin error, or the dual one, takes between the three levels."""
     error = run.upper if quantity == DUAL else run.worst
     places = [lasting_passage(error, level) for level in LEVELS]
@@ -145,7 +145,7 @@ def fall(run: Run, quantity: str = MARGIN) -> Fall:
     return Fall(middle - high, low - middle)
 
 
-def answer(run: Run, rate: Rate) -> bool | None:
+def answer(run: RaceRun, rate: Rate) -> bool | None:
     """Return whether a run agrees with a published rate; None if it does not say."""
     if rate.quantity == SEPARATOR:
         # From w = 0 some iterate separates within this many steps, by the notes of `AdaptiveGD`.
@@ -167,7 +167,7 @@ def answer(run: Run, rate: Rate) -> bool | None:
     return is_steep
 
 
-class Tally(NamedTuple):
+class Votes(NamedTuple):
     """What the runs of a method say about a rate, by their names."""
 
     agree: list[str]
@@ -181,9 +181,9 @@ class Tally(NamedTuple):
         return len(self.agree) + len(self.disagree) + len(self.silent)
 
 
-def tally(runs: list[Run], rate: Rate) -> Tally:
+def tally(runs: list[RaceRun], rate: Rate) -> Votes:
     """Sort the runs of a method by what they say about a rate."""
-    found = Tally([], [], [], [])
+    found = Votes([], [], [], [])
     for run in runs:
         if run.is_brief and rate.quantity != SEPARATOR:
             found.brief.append(run.name)
@@ -198,7 +198,7 @@ def judged(rows: Any, settings: Any, method: str, rate: Rate) -> Finding:
     return verdict_on(runs_of(rows, method), settings, rate)
 
 
-def verdict_on(runs: list[Run], settings: Any, rate: Rate) -> Finding:
+def verdict_on(runs: list[RaceRun], settings: Any, rate: Rate) -> Finding:
     """Return what some runs say about a published rate."""
     said = tally(runs, rate)
     counts = [(said.disagree, "disagree"), (said.silent, "do not say"), (said.brief, "end at once")]
@@ -234,7 +234,7 @@ def _would_change(rate: Rate) -> str:
     return "A slower fall, on most runs, at ever longer horizons."
 
 
-def spread(runs: list[Run], rate: Rate | None) -> str:
+def spread(runs: list[RaceRun], rate: Rate | None) -> str:
     """Return the fitted rate of some runs in a sentence or two."""
     runs = long_enough(runs)
     quantity = RISK if rate and rate.quantity == RISK else MARGIN
@@ -253,12 +253,12 @@ def spread(runs: list[Run], rate: Rate | None) -> str:
     return " ".join(parts)
 
 
-def slopes_of(runs: list[Run], quantity: str) -> list[Tail]:
+def slopes_of(runs: list[RaceRun], quantity: str) -> list[Tail]:
     """Return the slopes of the runs that have one and do not fall exponentially."""
     found = [tail(run, quantity) for run in runs if quantity == RISK or not fall(run).is_exponential]
     return [each for each in found if not math.isnan(each.slope)]
 
 
-def exponential(runs: list[Run]) -> list[Fall]:
+def exponential(runs: list[RaceRun]) -> list[Fall]:
     """Return the falls of the runs whose error falls exponentially or faster."""
     return [found for run in runs if (found := fall(run)).is_exponential]

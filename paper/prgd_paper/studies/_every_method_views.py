@@ -11,50 +11,24 @@ import numpy as np
 
 from prgd.core.types import Array
 from prgd_paper.claims import Finding, Judgement, claim
+from prgd_paper.report import elements as fig
 from prgd_paper.report.direct_labels import direct_labels
-from prgd_paper.report.elements import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    VERMILLION,
-    Dash,
-    Figure,
-    Line,
-    Panel,
-    Style,
-    Table,
-    floored,
-    thinned,
-)
 from prgd_paper.reproduce.curves import where
 from prgd_paper.reproduce.experiment import OURS
-from prgd_paper.studies._every_method_rates import (
-    BRIEF,
-    LEVELS,
-    Run,
-    exponential,
-    judged,
-    long_enough,
-    races,
-    slopes_of,
-    tally,
-    verdict_on,
-)
+from prgd_paper.studies import _every_method_rates as rates
 from prgd_paper.studies._methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
 from prgd_paper.studies._published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
 
 NAME = "every-method"
 FAMILIES = {
-    PLAIN: ("steps as they come", BLACK),
-    SCALED: ("divided by the loss", ORANGE),
-    FAST: ("accelerated", GREEN),
-    RESCALED: ("progressive rescaling", BLUE),
-    HULL: ("points of the hull", VERMILLION),
-    OTHER: ("without an entry", GREY),
+    PLAIN: ("steps as they come", fig.BLACK),
+    SCALED: ("divided by the loss", fig.ORANGE),
+    FAST: ("accelerated", fig.GREEN),
+    RESCALED: ("progressive rescaling", fig.BLUE),
+    HULL: ("points of the hull", fig.VERMILLION),
+    OTHER: ("without an entry", fig.GREY),
 }
-DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+DASHES: tuple[fig.Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
 # Panels: the norm, the set, and the title.
 PANELS = (
     ("l2", "synthetic I", "l2 margin, synthetic set I"),
@@ -87,13 +61,13 @@ def _family(method: str) -> str:
     return _families().get(method, OTHER)
 
 
-def _styles(methods: list[str]) -> dict[str, Style]:
+def _styles(methods: list[str]) -> dict[str, fig.Style]:
     """Return the style of each method: the colour of its family, and a dash of its own there."""
     places = {family: count() for family in FAMILIES}
     found = {}
     for method in methods:
         family = _family(method)
-        found[method] = Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
+        found[method] = fig.Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
     return found
 
 
@@ -115,7 +89,7 @@ def _median(curves: Any, x: str) -> tuple[Array, Array]:
     return np.asarray(places, dtype=float), errors
 
 
-def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> Panel | None:
+def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> fig.Panel | None:
     """Draw the median errors of a norm on one set up to step or pass ``last``; None if nothing separates."""
     some = where(rows, kind="curve", norm=norm, set=name)
     methods = list(some.method.unique())
@@ -124,9 +98,9 @@ def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> 
         places, errors = _median(where(some, method=method), x)
         shown = (places <= last) & (errors < 1.0)
         if shown.any():
-            y = np.maximum(floored(errors[shown]), LOWEST)
+            y = np.maximum(fig.floored(errors[shown]), LOWEST)
             lines.append(
-                thinned(Line(method, places[shown], y, 1.6, has_markers=False, style=styles[method]))
+                fig.thinned(fig.Line(method, places[shown], y, 1.6, has_markers=False, style=styles[method]))
             )
     if not lines:
         return None
@@ -136,13 +110,13 @@ def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> 
     labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
     words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
     y_label = "1 - gamma(w) / gamma_star"
-    return Panel(
+    return fig.Panel(
         title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=heights,
         labels=labels,
     )  # fmt: skip
 
 
-def draw(rows: Any, settings: Any) -> list[Figure]:
+def draw(rows: Any, settings: Any) -> list[fig.Figure]:
     """Return the margin error of every method in its own norm, against steps and against passes."""
     used = [_family(method) for method in rows.method.unique()]
     families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
@@ -159,7 +133,7 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
             f"error since the last recorded step. {said}"
         )
         title = f"Every method, in its own norm: margin error against {words}"
-        figures.append(Figure(name, title, alt, panels, columns=2, families=families))
+        figures.append(fig.Figure(name, title, alt, panels, columns=2, families=families))
     return figures
 
 
@@ -171,18 +145,18 @@ def _last(rows: Any) -> Any:
     return last.drop(columns=["floor", "ended"]).merge(facts, on=keys)
 
 
-def tables(rows: Any, settings: Any) -> list[Table]:
+def tables(rows: Any, settings: Any) -> list[fig.Table]:
     """Return Table 1 of the paper, extended to all methods, and the error of each method on each set."""
     return [extended(rows, settings), _by_set(rows, settings)]
 
 
-def extended(rows: Any, settings: Any) -> Table:
+def extended(rows: Any, settings: Any) -> fig.Table:
     """Return the published and the fitted rate of every method, with a verdict."""
     lines = []
-    for method, runs in races(rows).items():
-        rate, long = RATES.get(method), long_enough(runs)
+    for method, runs in rates.races(rows).items():
+        rate, long = RATES.get(method), rates.long_enough(runs)
         quantity = RISK if rate and rate.quantity == RISK else MARGIN
-        slopes = slopes_of(long, quantity)
+        slopes = rates.slopes_of(long, quantity)
         last = np.array([s.slope for s in slopes])
         end = np.array([s.local for s in slopes if not math.isnan(s.local)])
         line = {"method": method, "norm": str(where(rows, method=method).norm.iloc[0])}
@@ -192,29 +166,29 @@ def extended(rows: Any, settings: Any) -> Table:
             f"{_two(np.median(last))} ({_two(last.min())} to {_two(last.max())})" if last.size else "-"
         )
         line["at the end"] = _two(np.median(end)) if end.size else "-"
-        line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
-        said = tally(runs, rate) if rate and runs and not rate.not_ours else None
+        line["exponential"] = f"{len(rates.exponential(long))} of {len(long)}" if long else "-"
+        said = rates.tally(runs, rate) if rate and runs and not rate.not_ours else None
         line["agree"] = f"{len(said.agree)} of {said.n}" if said else "-"
         line["disagree"] = str(len(said.disagree)) if said else "-"
         line["verdict"] = (
-            str(verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
+            str(rates.verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
         )
         lines.append(line)
-    high, middle, low = (f"{level:.0e}" for level in LEVELS)
+    high, middle, low = (f"{level:.0e}" for level in rates.LEVELS)
     caption = (
         "Table 1 of the paper, extended to every method of the library, each in the norm of its margins: "
-        f"{settings.steps:,} steps, a run for each set and draw. Runs that end within {BRIEF} steps show no "
-        "rate and are not counted. The fitted a is the slope of the margin error (of the risk, where the "
-        "rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
-        "that fall exponentially; then the median slope over the last factor of 2. "
-        f"Exponential: runs whose margin error takes from {middle} to {low} at most twice the steps of "
-        f"{high} to {middle}, whatever is published. Agree, disagree: runs that fall as fast as published or "
-        "faster, and runs that fall more slowly, in the quantity that the rate is of; the others do not say. "
-        "The rate holds if at least half of the runs agree, with a caveat if some disagree; else it is not "
-        "decided, since no finite run refutes an asymptotic rate. A bound for every step (of the perceptron, "
-        f"and of the steps to a separator) must hold on all runs.{_other_theorems(list(races(rows)))}"
+        f"{settings.steps:,} steps, a run for each set and draw. Runs that end within {rates.BRIEF} steps "
+        "show no rate and are not counted. The fitted a is the slope of the margin error (of the risk, where "
+        "the rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
+        "that fall exponentially; then the median slope over the last factor of 2. Exponential: runs whose "
+        f"margin error takes from {middle} to {low} at most twice the steps of {high} to {middle}, whatever "
+        "is published. Agree, disagree: runs that fall as fast as published or faster, and runs that fall "
+        "more slowly, in the quantity that the rate is of; the others do not say. The rate holds if at least "
+        "half of the runs agree, with a caveat if some disagree; else it is not decided, since no finite run "
+        "refutes an asymptotic rate. A bound for every step (of the perceptron, and of the steps to a "
+        f"separator) must hold on all runs.{_other_theorems(list(rates.races(rows)))}"
     )
-    return Table.of(
+    return fig.Table.of(
         caption, lines, numbers=("at the end", "exponential", "agree", "disagree"), is_printed=True
     )
 
@@ -234,7 +208,7 @@ def _two(value: Any) -> str:
     return f"{round(float(value), 2) + 0.0:.2f}"
 
 
-def _by_set(rows: Any, settings: Any) -> Table:
+def _by_set(rows: Any, settings: Any) -> fig.Table:
     last, lines = _last(rows), []
     sets = list(rows["set"].unique())
     for method in rows.method.unique():
@@ -253,15 +227,15 @@ def _by_set(rows: Any, settings: Any) -> Table:
         f"before its {settings.steps:,} steps if its error is below what the certified interval of "
         "gamma_star, or rounding, resolves."
     )
-    return Table.of(caption, lines)
+    return fig.Table.of(caption, lines)
 
 
 def reading(rows: Any, settings: Any) -> str:
     """Return what the figure shows, in figures."""
-    raced = races(rows)
+    raced = rates.races(rows)
     in_l2 = set(where(rows, norm="l2").method)
     ended = [m for m, runs in raced.items() if m in in_l2 and all(r.ended == "resolution" for r in runs)]
-    verdicts = [verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
+    verdicts = [rates.verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
     counts = ", ".join(v.counted(verdicts.count(v)) for v in Judgement if v in verdicts)
     fast = [method for method, runs in raced.items() if is_fast(runs)]
     return (
@@ -271,10 +245,10 @@ def reading(rows: Any, settings: Any) -> str:
     )
 
 
-def is_fast(runs: list[Run]) -> bool:
+def is_fast(runs: list[rates.RaceRun]) -> bool:
     """Return whether the error falls exponentially on at least half of the runs that could show it."""
-    long = long_enough(runs)
-    return bool(long) and 2 * len(exponential(long)) >= len(long)
+    long = rates.long_enough(runs)
+    return bool(long) and 2 * len(rates.exponential(long)) >= len(long)
 
 
 def _listed(names: list[str]) -> str:
@@ -297,7 +271,7 @@ for _method, _rate in RATES.items():
         f"{_method}: {_falls} {_rate.text}.",
         where=f"{OURS}: {_rate.source}",
         experiment=NAME,
-    )(partial(judged, method=_method, rate=_rate))
+    )(partial(rates.judged, method=_method, rate=_rate))
 
 
 @claim(
@@ -312,13 +286,13 @@ def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
     Count the methods that were published before whose error falls exponentially on at least half of the runs
     that could show it.
     """
-    raced = races(rows)
+    raced = rates.races(rows)
     before = [m for m, rate in RATES.items() if m in raced and not rate.not_ours]
     fast = [method for method in before if is_fast(raced[method])]
     words = "; ".join(
-        f"{m} on {len(exponential(long))} of {len(long)} runs"
+        f"{m} on {len(rates.exponential(long))} of {len(long)} runs"
         for m in fast
-        if (long := long_enough(raced[m]))
+        if (long := rates.long_enough(raced[m]))
     )
     # A method that is linear by its theorem, but whose runs do not show it, speaks for neither answer.
     silent = [m for m in before if RATES[m].is_exponential and m not in fast]

@@ -11,27 +11,17 @@ import numpy as np
 from prgd_paper.claims import Finding, claim
 from prgd_paper.reproduce.curves import span
 from prgd_paper.reproduce.experiment import OURS
-from prgd_paper.studies._exponential_views import (
-    CERTIFIED,
-    NAME,
-    Facts,
-    curve_of,
-    error_of,
-    excess,
-    passages,
-    sets_of,
-    step_text,
-)
+from prgd_paper.studies import _exponential_views as views
 from prgd_paper.theory.rates import RateFit, fit_rate
 
 SHOWN = 5.0  # a linear rate shows if the predicted error falls by e^-5 at least within the steps
 ROUNDING = 1e-11  # margin errors below this are left out of fits
 DECADES = (1e-3, 1e-6, 1e-9)
-exponential_claim = partial(claim, experiment=NAME)
+exponential_claim = partial(claim, experiment=views.NAME)
 
 
 def _setting(rows: Any, settings: Any) -> str:
-    names = "; ".join(dict.fromkeys(f.name for f in sets_of(rows)))
+    names = "; ".join(dict.fromkeys(f.name for f in views.sets_of(rows)))
     return (
         f"{names}; w = 0, eta = {settings.eta:g} over the largest squared row norm, up to {settings.steps:,} "
         "steps."
@@ -45,8 +35,8 @@ def bound_of_the_dual_vector(rows: Any, settings: Any) -> Finding:
     Take the largest excess over its bound at the recorded steps.
     """
     shares = {}
-    for facts in sets_of(rows):
-        _, over, bound = excess(rows, facts)
+    for facts in views.sets_of(rows):
+        _, over, bound = views.excess(rows, facts)
         shares[f"{facts.name}, seed {facts.seed}"] = float((over / bound).max())
     return Finding(
         (max(shares.values()), "<=", 1.0),
@@ -59,9 +49,9 @@ def bound_of_the_dual_vector(rows: Any, settings: Any) -> Finding:
     )
 
 
-def _fit(rows: Any, facts: Facts) -> RateFit:
+def _fit(rows: Any, facts: views.SetFacts) -> RateFit:
     """Fit the error of NGD's u at each step (the smallest so far would be a staircase) down to rounding."""
-    curve = curve_of(rows, facts, "NGD")
+    curve = views.curve_of(rows, facts, "NGD")
     curve = curve[curve.t > 1]
     t, error = curve.t.to_numpy(float), curve.now.to_numpy(float)
     ended = np.flatnonzero(error <= ROUNDING)
@@ -77,8 +67,8 @@ def dual_vector_is_linear(rows: Any, settings: Any) -> Finding:
     Fit the rate on the sets where the steps are enough to show it, and on the sets without strict
     complementarity.
     """
-    sets = sets_of(rows)
-    steps = {(f.name, f.seed): float(curve_of(rows, f, "NGD").t.max()) for f in sets}
+    sets = views.sets_of(rows)
+    steps = {(f.name, f.seed): float(views.curve_of(rows, f, "NGD").t.max()) for f in sets}
     strict = [f for f in sets if f.values["strict complementarity"]]
     shown = [f for f in strict if f.values["predicted rate"] * steps[f.name, f.seed] >= SHOWN]
     idle = [f for f in sets if not f.values["strict complementarity"]]
@@ -110,12 +100,12 @@ def restarted_ngd_certifies_digits(rows: Any, settings: Any) -> Finding:
     """
     level = settings.levels[-1]
     found = {
-        f.name: passages(rows, f, "restarted NGD", level)[0]
-        for f in sets_of(rows)
+        f.name: views.passages(rows, f, "restarted NGD", level)[0]
+        for f in views.sets_of(rows)
         if f.name.startswith("digits")
     }
     steps = [t if t >= 0 else math.inf for t in found.values()]
-    said = "; ".join(f"{name}: {step_text(t)}" for name, t in found.items())
+    said = "; ".join(f"{name}: {views.step_text(t)}" for name, t in found.items())
     return Finding(
         (max(steps), "<=", 20_000.0),
         f"Steps to a certified gap of {level:.0e}: {said}. By the margin of w no run gets there.",
@@ -134,10 +124,10 @@ def restarted_ngd_is_exponential(rows: Any, settings: Any) -> Finding:
     Compare the steps from an error of 1e-6 to 1e-9 with those from 1e-3 to 1e-6, on the digits.
     """
     ratios = {}
-    for facts in sets_of(rows):
+    for facts in views.sets_of(rows):
         if facts.name.startswith("digits"):
-            curve = curve_of(rows, facts, "restarted NGD")
-            error, t = error_of(curve, is_second=True), curve.t.to_numpy(float)
+            curve = views.curve_of(rows, facts, "restarted NGD")
+            error, t = views.error_of(curve, is_second=True), curve.t.to_numpy(float)
             at = [
                 float(t[np.argmax(error <= level)]) if (error <= level).any() else math.inf
                 for level in DECADES
@@ -161,9 +151,9 @@ def certificates_by_u(rows: Any, settings: Any) -> Finding:
     Take the largest ratio of the steps with u to those without, over methods, sets and gaps of 1e-4 and 1e-6.
     """
     found = [
-        passages(rows, facts, method, level)
-        for facts in sets_of(rows)
-        for method in CERTIFIED
+        views.passages(rows, facts, method, level)
+        for facts in views.sets_of(rows)
+        for method in views.CERTIFIED
         for level in settings.levels[:2]
     ]
     reached = [(with_u, without) for with_u, without in found if with_u >= 0]

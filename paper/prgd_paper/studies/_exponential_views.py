@@ -9,44 +9,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.types import Array
-from prgd_paper.report.elements import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    Figure,
-    Line,
-    Panel,
-    Style,
-    Table,
-    floored,
-    log_log,
-    small,
-    thinned,
-)
+from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import span, where
 
 NAME = "exponential"
 NEWTON = "progressive-rescaling Newton"
 # Lines: the method, whether the line is that of the second direction, and its style.
-LINES: dict[str, tuple[str, bool, Style]] = {
-    "GD": ("GD", False, Style(BLACK, "dot")),
-    "NGD, w": ("NGD", False, Style(ORANGE, "dash")),
-    "PRGD(exp), w": ("PRGD(exp)", False, Style(BLUE, "dashdot")),
-    "PRGD(poly), w": ("PRGD(poly)", False, Style(VERMILLION, "dash")),
-    "NGD, u": ("NGD", True, Style(ORANGE, "solid")),
-    "restarted NGD, u": ("restarted NGD", True, Style(PURPLE, "solid")),
-    "rescaled Newton, h": (NEWTON, True, Style(GREEN, "solid")),
+LINES: dict[str, tuple[str, bool, fig.Style]] = {
+    "GD": ("GD", False, fig.Style(fig.BLACK, "dot")),
+    "NGD, w": ("NGD", False, fig.Style(fig.ORANGE, "dash")),
+    "PRGD(exp), w": ("PRGD(exp)", False, fig.Style(fig.BLUE, "dashdot")),
+    "PRGD(poly), w": ("PRGD(poly)", False, fig.Style(fig.VERMILLION, "dash")),
+    "NGD, u": ("NGD", True, fig.Style(fig.ORANGE, "solid")),
+    "restarted NGD, u": ("restarted NGD", True, fig.Style(fig.PURPLE, "solid")),
+    "rescaled Newton, h": (NEWTON, True, fig.Style(fig.GREEN, "solid")),
 }
 CERTIFIED = ("NGD", "PRGD(exp)", "PRGD(poly)", "dual acceleration", "restarted NGD")
 LOWEST = 1e-13
 ERROR = "1 - gamma(v) / gamma_star, best v"
 
 
-class Facts(NamedTuple):
+class SetFacts(NamedTuple):
     """What is known about a set: its numbers by name, and how it is called."""
 
     name: str
@@ -61,16 +44,16 @@ class Facts(NamedTuple):
         return f"{self.name}: {'5.4 fails' if self.values['strict complementarity'] else 'not strict'}"
 
 
-def sets_of(rows: Any) -> list[Facts]:
+def sets_of(rows: Any) -> list[SetFacts]:
     """Return the sets with their facts, in the order of the rows."""
     facts = where(rows, kind="fact")
     return [
-        Facts(str(name), int(seed), dict(zip(part.name, part.value.astype(float), strict=True)))
+        SetFacts(str(name), int(seed), dict(zip(part.name, part.value.astype(float), strict=True)))
         for (name, seed), part in facts.groupby(["set", "seed"], sort=False)
     ]
 
 
-def curve_of(rows: Any, facts: Facts, method: str) -> Any:
+def curve_of(rows: Any, facts: SetFacts, method: str) -> Any:
     """Return the recorded steps of a method on a set."""
     return where(rows, kind="curve", set=facts.name, seed=facts.seed, method=method)
 
@@ -81,7 +64,7 @@ def error_of(curve: Any, is_second: bool) -> Array:
     return np.asarray(np.fmin(w, curve.second.to_numpy(float))) if is_second else w
 
 
-def _lines(rows: Any, facts: Facts, names: Sequence[str], x: str) -> list[Line]:
+def _lines(rows: Any, facts: SetFacts, names: Sequence[str], x: str) -> list[fig.Line]:
     found = []
     for name in names:
         method, is_second, style = LINES[name]
@@ -90,13 +73,13 @@ def _lines(rows: Any, facts: Facts, names: Sequence[str], x: str) -> list[Line]:
         shown = error < 1.0
         shown[np.argmax(error <= LOWEST) + 1 if (error <= LOWEST).any() else error.size :] = False
         if shown.any():
-            y = np.maximum(floored(error[shown]), LOWEST)
+            y = np.maximum(fig.floored(error[shown]), LOWEST)
             at = curve[x].to_numpy(float)[shown]
-            found.append(thinned(Line(name, at, y, 1.8, has_markers=False, style=style)))
+            found.append(fig.thinned(fig.Line(name, at, y, 1.8, has_markers=False, style=style)))
     return found
 
 
-def draw(rows: Any, settings: Any) -> list[Figure]:
+def draw(rows: Any, settings: Any) -> list[fig.Figure]:
     """Return the margin errors against steps and passes, and the dual vector against w and its bound."""
     sets, figures = [f for f in sets_of(rows) if f.seed == 0], []
     said, ends = reading(rows, settings), (1.0, float(settings.steps))
@@ -106,7 +89,7 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
     ):
         label = "step t, warm-up counted" if x == "t" else "passes over the rows, warm-up counted"
         panels = tuple(
-            log_log(f.title, _lines(rows, f, list(LINES), x), label, ERROR, LOWEST, x_range=ends)
+            fig.log_log(f.title, _lines(rows, f, list(LINES), x), label, ERROR, LOWEST, x_range=ends)
             for f in sets
         )
         alt = (
@@ -115,65 +98,72 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
             f"complementarity fails, too.{f' {said}' if x == 't' else ''}"
         )
         title = f"Exponential without Assumption 5.4: margin error against {words.split(',')[0]}"
-        figures.append(Figure(name, title, alt, panels))
+        figures.append(fig.Figure(name, title, alt, panels))
     return [*figures, _closer(rows, settings, sets)]
 
 
-def _closer(rows: Any, settings: Any, sets: list[Facts]) -> Figure:
+def _closer(rows: Any, settings: Any, sets: list[SetFacts]) -> fig.Figure:
     """Draw w and u of NGD and restarted NGD on one pair of digits, and E1's bound on two sets."""
     digits = [f for f in sets if f.name.startswith("digits 0 and 1")][-1]
     spans = [f for f in sets if f.values["assumption 5.4"]][-1]
-    restarted: dict[str, Any] = {"restarted NGD, w": ("restarted NGD", False, Style(PURPLE, "dash"))}
+    restarted: dict[str, Any] = {"restarted NGD, w": ("restarted NGD", False, fig.Style(fig.PURPLE, "dash"))}
     marks = []
     for name, (method, is_second, style) in {**LINES, **restarted}.items():
         if method in {"NGD", "restarted NGD"}:
             curve = curve_of(rows, digits, method)
             error, t = error_of(curve, is_second), curve.t.to_numpy(float)
-            y = np.maximum(floored(error), LOWEST)
+            y = np.maximum(fig.floored(error), LOWEST)
             x = t[error < 1.0] / 1000.0
-            marks.append(thinned(Line(name, x, y[error < 1.0], 1.8, False, style=style)))
+            marks.append(fig.thinned(fig.Line(name, x, y[error < 1.0], 1.8, False, style=style)))
     panels = (
-        Panel(digits.name, tuple(marks), "thousands of steps t", ERROR, y_log=True, y_range=(LOWEST, 1.0)),
+        fig.Panel(
+            digits.name, tuple(marks), "thousands of steps t", ERROR, y_log=True, y_range=(LOWEST, 1.0)
+        ),
         *(_bound_panel(rows, f) for f in (digits, spans)),
     )
     w, u, _ = _last(rows, digits, "restarted NGD")
     alt = (
         "Left, margin errors of w and of u along NGD and restarted NGD on a linear axis of steps: of "
-        f"restarted NGD w ends at {small(w)} and u at {small(u)}, where margins of a long w are rounded. "
-        "Middle and right, the excess of the squared norm of NGD's dual vector, below the bound of E1."
+        f"restarted NGD w ends at {fig.small(w)} and u at {fig.small(u)}, where margins of a long w are "
+        "rounded. Middle and right, the excess of the squared norm of NGD's dual vector, below the bound of "
+        "E1."
     )
-    return Figure(f"{NAME}-dual", "The dual vector against w, and the bound on its norm", alt, panels)
+    return fig.Figure(f"{NAME}-dual", "The dual vector against w, and the bound on its norm", alt, panels)
 
 
-def _bound_panel(rows: Any, facts: Facts) -> Panel:
+def _bound_panel(rows: Any, facts: SetFacts) -> fig.Panel:
     t, over, bound = excess(rows, facts)
     lines = [
-        Line("bound of Theorem E1", t, bound, 1.6, has_markers=False, style=Style(GREY, "dash")),
-        thinned(Line("u of NGD", t, floored(over), 1.8, has_markers=False, style=Style(BLUE, "solid"))),
+        fig.Line("bound of Theorem E1", t, bound, 1.6, has_markers=False, style=fig.Style(fig.GREY, "dash")),
+        fig.thinned(
+            fig.Line(
+                "u of NGD", t, fig.floored(over), 1.8, has_markers=False, style=fig.Style(fig.BLUE, "solid")
+            )
+        ),
     ]
-    lowest = 10.0 ** math.floor(math.log10(max(float(floored(over).min()), LOWEST)))
+    lowest = 10.0 ** math.floor(math.log10(max(float(fig.floored(over).min()), LOWEST)))
     name = "||u||² / gamma_star² - 1"
-    return log_log(f"Theorem E1, {facts.name}", lines, "step t", name, lowest, float(bound.max()))
+    return fig.log_log(f"Theorem E1, {facts.name}", lines, "step t", name, lowest, float(bound.max()))
 
 
-def excess(rows: Any, facts: Facts) -> tuple[Array, Array, Array]:
+def excess(rows: Any, facts: SetFacts) -> tuple[Array, Array, Array]:
     """Return t, ``U_t^2 / gamma_star^2 - 1`` of NGD, and the bound of E1 in the same units."""
     curve, v = curve_of(rows, facts, "NGD"), facts.values
     t, upper = curve.t.to_numpy(float), curve.upper.to_numpy(float)
     return t, upper * (2.0 + upper), 2.0 * v["divergence"] / (v["eta"] * v["gamma_star"] ** 2 * t)
 
 
-def tables(rows: Any, settings: Any) -> list[Table]:
+def tables(rows: Any, settings: Any) -> list[fig.Table]:
     """Return the steps to a certified gap with and without second directions, and the errors at the end."""
     return [certificates(rows, settings), _ends(rows, settings)]
 
 
-def _called(facts: Facts, sets: list[Facts]) -> str:
+def _called(facts: SetFacts, sets: list[SetFacts]) -> str:
     is_drawn = sum(f.name == facts.name for f in sets) > 1
     return f"{facts.name}, seed {facts.seed}" if is_drawn else facts.name
 
 
-def passages(rows: Any, facts: Facts, method: str, level: float) -> tuple[int, int]:
+def passages(rows: Any, facts: SetFacts, method: str, level: float) -> tuple[int, int]:
     """Return the steps to a certified gap with the second direction and without it; -1 if not reached."""
     (row,) = where(
         rows, kind="certified", set=facts.name, seed=facts.seed, method=method, value=level
@@ -181,7 +171,7 @@ def passages(rows: Any, facts: Facts, method: str, level: float) -> tuple[int, i
     return int(row.second), int(row.w)
 
 
-def certificates(rows: Any, settings: Any) -> Table:
+def certificates(rows: Any, settings: Any) -> fig.Table:
     """Return the steps to a certified gap with the margin of u, and without it."""
     sets, lines = sets_of(rows), []
     for facts in sets:
@@ -197,7 +187,7 @@ def certificates(rows: Any, settings: Any) -> Table:
         f"not within {settings.steps:,} steps ({settings.short:,} for PRGD, its {settings.warm_up:,} steps "
         "of warm-up counted)."
     )
-    return Table.of(caption, lines, numbers=("gap", *CERTIFIED))
+    return fig.Table.of(caption, lines, numbers=("gap", *CERTIFIED))
 
 
 def step_text(t: int) -> str:
@@ -205,13 +195,13 @@ def step_text(t: int) -> str:
     return f"{t:,}" if t >= 0 else "-"
 
 
-def _last(rows: Any, facts: Facts, method: str) -> tuple[float, float, int]:
+def _last(rows: Any, facts: SetFacts, method: str) -> tuple[float, float, int]:
     """Return the errors of w and of the second direction at the end of a run, and its last step."""
     end = curve_of(rows, facts, method).iloc[-1]
     return float(end.w), float(end.second), int(end.t)
 
 
-def _ends(rows: Any, settings: Any) -> Table:
+def _ends(rows: Any, settings: Any) -> fig.Table:
     sets, lines = sets_of(rows), []
     for facts in sets:
         v = facts.values
@@ -234,7 +224,7 @@ def _ends(rows: Any, settings: Any) -> Table:
         "c: the steps in which NGD's u gains a factor of e in the end, predicted from the solution (Theorem "
         "E2). Planted sets are random ones of known w_star."
     )
-    return Table.of(caption, lines)
+    return fig.Table.of(caption, lines)
 
 
 def _steps(number: float) -> str:
@@ -242,7 +232,7 @@ def _steps(number: float) -> str:
 
 
 def _small(error: float) -> str:
-    return "-" if not math.isfinite(error) else small(error) if error > LOWEST else "below 1e-13"
+    return "-" if not math.isfinite(error) else fig.small(error) if error > LOWEST else "below 1e-13"
 
 
 def reading(rows: Any, settings: Any) -> str:

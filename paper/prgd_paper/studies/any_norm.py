@@ -75,7 +75,7 @@ class Settings:
     sweep_radius: float = 1e6  # the sweep ends when the radius has grown by this factor
 
 
-class Run(NamedTuple):
+class Trial(NamedTuple):
     """One algorithm of a task: its name, its step size and growth (0: none), and its steps."""
 
     method: str
@@ -119,7 +119,7 @@ def data_of(settings: Settings, name: str, seed: int) -> tuple[Any, Any]:
     return centers[y] + 0.15 * rng.standard_normal((settings.matrix_rows, columns)), y
 
 
-def runs(settings: Settings, part: str, name: str, has_corners: bool) -> Iterator[Run]:
+def runs(settings: Settings, part: str, name: str, has_corners: bool) -> Iterator[Trial]:
     """Yield the runs of a task."""
     kinds: dict[str, Any] = {RADIAL: PRGD, INSIDE: InsidePRGD} if has_corners else {RADIAL: PRGD}
     growths, eta, steps = settings.space_growths, settings.space_eta, settings.space_steps
@@ -135,14 +135,14 @@ def runs(settings: Settings, part: str, name: str, has_corners: bool) -> Iterato
     else:
         # Plain steps of coordinate descent do not separate the rows at all with the long steps of the plane.
         plain = settings.paper_eta if part == "plane" else eta
-        yield Run(PLAIN, SteepestDescent(plain), plain, 0.0, steps)
-        yield Run(GATED, GatedInside(), eta, 0.0, steps)
+        yield Trial(PLAIN, SteepestDescent(plain), plain, 0.0, steps)
+        yield Trial(GATED, GatedInside(), eta, 0.0, steps)
     for eta, growth in cells:
         if part == "sweep":
             phases = math.ceil(math.log(settings.sweep_radius) / math.log(growth)) + 1
             steps = settings.phase * phases
         for method, kind in kinds.items():
-            yield Run(method, kind(Geometric(growth), Every(settings.phase), eta), eta, growth, steps)
+            yield Trial(method, kind(Geometric(growth), Every(settings.phase), eta), eta, growth, steps)
 
 
 class Followed(NamedTuple):
@@ -154,7 +154,7 @@ class Followed(NamedTuple):
 
 
 def follow(problem: Problem, algorithm: Any, w0: Array, steps: int) -> Followed:
-    """Run an algorithm and keep its margins."""
+    """Trial an algorithm and keep its margins."""
     margins, upper, w = np.full(steps + 1, -math.inf), math.inf, w0
     for s in islice(states(problem, algorithm, w0), 1, steps + 1):
         margins[s.t], upper, w = s.at.gamma, min(upper, s.at.upper), s.w

@@ -21,7 +21,7 @@ from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies._every_method_views import draw as draw
 from prgd_paper.studies._every_method_views import reading as reading
 from prgd_paper.studies._every_method_views import tables as tables
-from prgd_paper.studies._methods import Method, listed, unlisted
+from prgd_paper.studies._methods import Raced, listed, unlisted
 
 FIXED = ("toy", "digits 0 and 1")  # sets that no seed changes
 CURVE = ("t", "passes", "error", "worst", "upper", "log_loss")
@@ -88,7 +88,7 @@ def three_classes(seed: int, n: int, d: int) -> tuple[Array, Any]:
     return means[y] + noise, y
 
 
-def sets_of(method: Method, settings: Settings, seed: int) -> list[str]:
+def sets_of(method: Raced, settings: Settings, seed: int) -> list[str]:
     """Return the names of the sets on which a method runs for a seed."""
     if method.is_joint:
         return ["three classes"]
@@ -112,7 +112,7 @@ def _rows_of(name: str, settings: Settings, seed: int) -> tuple[Any, Any]:
     return data.X, data.y
 
 
-class Reference(NamedTuple):
+class LargestMargin(NamedTuple):
     """The largest margin: the upper end of its certified interval, and the width over it."""
 
     gamma_star: float
@@ -120,14 +120,14 @@ class Reference(NamedTuple):
 
 
 @cache
-def _reference(name: str, settings: Settings, seed: int, norm: str) -> Reference:
+def _reference(name: str, settings: Settings, seed: int, norm: str) -> LargestMargin:
     X, y = _rows_of(name, settings, seed)
     joint = "joint" if name == "three classes" else None
     found = max_margin(X, y, norm=norm, fit_intercept=False, multi_class=joint, tol=settings.tol, n_jobs=1)
-    return Reference(found.certificate.upper, found.certificate.gap)
+    return LargestMargin(found.certificate.upper, found.certificate.gap)
 
 
-def methods(settings: Settings) -> list[Method]:
+def methods(settings: Settings) -> list[Raced]:
     """Return every algorithm of the library, those without an entry of their own last."""
     s = settings
     known = listed(s.growth, s.phase, s.alpha, s.beta, s.other_growth)
@@ -150,7 +150,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     return padded(rows, COLUMNS)
 
 
-def _race(method: Method, settings: Settings, name: str, seed: int) -> list[Row]:
+def _race(method: Raced, settings: Settings, name: str, seed: int) -> list[Row]:
     if method.note:
         return [{"kind": "run", "ended": f"not run: {method.note}"}]
     found = _reference(name, settings, seed, method.norm)
@@ -184,7 +184,7 @@ def _race(method: Method, settings: Settings, name: str, seed: int) -> list[Row]
     return [*rows, {"kind": "run"} | dict(zip(RUN, facts, strict=True))]
 
 
-def _states(problem: Problem, method: Method, settings: Settings) -> Iterator[tuple[int, State]]:
+def _states(problem: Problem, method: Raced, settings: Settings) -> Iterator[tuple[int, State]]:
     """Yield the steps t = 1, 2, ... of a run with the states after them, the warm-up counted."""
     w, before = None, 0
     if method.warm_up is not None:

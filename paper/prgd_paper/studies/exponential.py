@@ -88,7 +88,7 @@ def _problem(data: Any) -> Problem:
     return Problem(signed_rows(data), n_jobs=1)
 
 
-class Entrant(NamedTuple):
+class Contender(NamedTuple):
     """A method, the steps of GD before it, and those of its own."""
 
     name: str
@@ -97,21 +97,21 @@ class Entrant(NamedTuple):
     steps: int
 
 
-def entrants(settings: Settings, schedules: Schedules) -> list[Entrant]:
+def entrants(settings: Settings, schedules: Schedules) -> list[Contender]:
     """Return the paper's methods and ours, each with its steps."""
     s = settings
     prgd = [
-        Entrant(m.name, m.algorithm, s.warm_up, s.short - s.warm_up)
+        Contender(m.name, m.algorithm, s.warm_up, s.short - s.warm_up)
         for m in papers_methods(schedules)
         if m.is_warm
     ]
     return [
-        Entrant("GD", GD(s.eta), 0, s.short),
-        Entrant("NGD", NGD(s.eta), 0, s.steps),
+        Contender("GD", GD(s.eta), 0, s.short),
+        Contender("NGD", NGD(s.eta), 0, s.steps),
         *prgd,
-        Entrant("dual acceleration", DualAcceleration(s.eta), 0, s.steps),
-        Entrant("restarted NGD", RestartedNGD(s.eta), 0, s.steps),
-        Entrant("progressive-rescaling Newton", ProgressiveNewton(), 0, s.newton),
+        Contender("dual acceleration", DualAcceleration(s.eta), 0, s.steps),
+        Contender("restarted NGD", RestartedNGD(s.eta), 0, s.steps),
+        Contender("progressive-rescaling Newton", ProgressiveNewton(), 0, s.newton),
     ]
 
 
@@ -147,7 +147,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     return padded(rows, COLUMNS)
 
 
-def _race(entrant: Entrant, settings: Settings, data: Any, gamma_star: float) -> list[Row]:
+def _race(entrant: Contender, settings: Settings, data: Any, gamma_star: float) -> list[Row]:
     problem = _problem(data)
     best, last = BestBounds(problem, settings.levels), entrant.warm_up + entrant.steps
     rows: list[Row] = []
@@ -169,7 +169,7 @@ def _race(entrant: Entrant, settings: Settings, data: Any, gamma_star: float) ->
     return rows
 
 
-def _states(problem: Problem, entrant: Entrant, settings: Settings) -> Iterator[tuple[int, State]]:
+def _states(problem: Problem, entrant: Contender, settings: Settings) -> Iterator[tuple[int, State]]:
     """Yield the steps t = 0, 1, ... of a run with the states after them, the warm-up counted."""
     w = None
     if entrant.warm_up:

@@ -16,24 +16,19 @@ from prgd.running.loop import run
 from prgd_paper.claims import Finding, claim
 from prgd_paper.methods import GatedPRGD
 from prgd_paper.report.elements import Figure, log_log
-from prgd_paper.reproduce.curves import (
-    Method,
-    Schedules,
-    error_lines,
-    methods,
-    record_times,
-    warm_start,
-    where,
-)
+from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies.growing_dimension import gaussian
 from prgd_paper.theory.support import max_margin_reference
 
-GATED = (Method("gated PRGD", GatedPRGD()), Method("progressive-rescaling Newton", ProgressiveNewton()))
+GATED = (
+    curves.Method("gated PRGD", GatedPRGD()),
+    curves.Method("progressive-rescaling Newton", ProgressiveNewton()),
+)
 
 
 @dataclass(frozen=True)
-class Settings(Schedules):
+class Settings(curves.Schedules):
     """The paper's schedules, steps, and sets whose support vectors do not span the data."""
 
     alpha: float = 0.6  # the exponent that the paper uses on the digits
@@ -60,7 +55,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     )
     X, y = data
     gamma_star = max_margin_reference((X, y)).gamma_star
-    _, ngd, exp, poly, dual, _ = methods(settings)
+    _, ngd, exp, poly, dual, _ = curves.methods(settings)
     return [
         {"set": task, "method": method.name} | row | {"gamma_star": gamma_star}
         for method in (ngd, dual, *GATED, exp, poly)
@@ -68,9 +63,9 @@ def compute(settings: Settings, task: str) -> list[Row]:
     ]
 
 
-def _follow(problem: Problem, method: Method, settings: Settings) -> list[Row]:
+def _follow(problem: Problem, method: curves.Method, settings: Settings) -> list[Row]:
     """Return passes, margin and bounds of one method at the recorded times, until the gap is converged."""
-    times = frozenset(record_times(settings.steps).tolist())
+    times = frozenset(curves.record_times(settings.steps).tolist())
     rows: list[Row] = []
 
     def keep(s: State, now: Record, c: Certificate) -> None:
@@ -82,7 +77,7 @@ def _follow(problem: Problem, method: Method, settings: Settings) -> list[Row]:
     def is_converged(now: Record, certificate: Certificate, history: History) -> Status | None:
         return Status.CERTIFIED if now.t in times and certificate.gap < settings.converged else None
 
-    w0 = warm_start(problem, settings.warm_up, settings.eta) if method.is_warm else None
+    w0 = curves.warm_start(problem, settings.warm_up, settings.eta) if method.is_warm else None
     stop = any_of(is_converged, settings.steps)
     run(problem, method.algorithm, w0, stop=stop, record=None, observe=keep)
     return rows
@@ -96,8 +91,8 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the certified relative gap against passes over the data on each set."""
     panels = []
     for name in settings.sets:
-        some = where(rows, set=name)
-        marks = error_lines(some, _gap(some), x="reads")
+        some = curves.where(rows, set=name)
+        marks = curves.error_lines(some, _gap(some), x="reads")
         labels = ("passes over all rows, warm-up counted", "certified relative gap")
         panels.append(log_log(name, marks, *labels, 1e-14, 1.5, is_ours=True))
     title = "Certified gap against passes over the data"

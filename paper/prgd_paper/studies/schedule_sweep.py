@@ -144,8 +144,7 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((float(min(ranks)), float(max(ranks))), "<=", math.ceil(n / 4)),
         f"On digit-01, first {settings.digit_rows} rows, {'; '.join(words)}. Well tuned means the best "
-        "quarter of the grid "
-        "here.",
+        "quarter of the grid here.",
         f"T_0 = {settings.first_phase} and the horizons are ours.",
         what="rank among the grid, at two horizons",
         setting=f"A grid of {n} pairs (alpha, beta), horizons of "

@@ -128,9 +128,7 @@ def tables(rows: Any, settings: Settings) -> list[fig.Table]:
     where="Section 4, before Algorithm 1",
     experiment="without-projection",
     quote="is proposed to stablize training by avoiding the rapid explosion of parameters' norm in each "
-    "cycle. It is shown "
-    "to be "
-    "useful in experiments",
+    "cycle. It is shown to be useful in experiments",
 )
 def projection_is_useful(rows: Any, settings: Settings) -> Finding:
     """The projection step of Algorithm 1 is useful in experiments.
@@ -148,9 +146,8 @@ def projection_is_useful(rows: Any, settings: Settings) -> Finding:
         "a shorter warm-up, or in networks, the projection may matter more.",
         setting=f"Datasets I and II (seeds 0 to {settings.seeds - 1}) with the schedules of Section 7.1, and "
         f"digit-01, first {settings.digit_rows} rows, with alpha = beta = {settings.digit_power:g} and "
-        f"phases from {settings.phase} steps on (T_0 "
-        f"is ours). eta = {settings.eta:g}, {settings.warm_up:,} steps of GD as warm-up, then "
-        f"{settings.steps:,} of PRGD.",
+        f"phases from {settings.phase} steps on (T_0 is ours). eta = {settings.eta:g}, {settings.warm_up:,} "
+        f"steps of GD as warm-up, then {settings.steps:,} of PRGD.",
         not_given="an experiment without the projection, or where it was seen to be useful",
         would_change=f"Errors without projection that are larger by a factor above {USEFUL} on all sets, or "
         "an experiment of the authors that shows its use. Figure 5b's network was not run without it.",

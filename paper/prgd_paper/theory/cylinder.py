@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from prgd.core.checks import check_positive
-from prgd.core.types import Array
 from prgd_paper.theory.ray_geometry import Geometry, inradius, lambda_min, require_nondegenerate
 from prgd_paper.theory.ray_geometry import geometry as geometry_of
 from prgd_paper.theory.velocity import decompose
@@ -74,40 +73,6 @@ class Cylinder:
         outside_span = float(np.linalg.norm(off - g.basis @ (g.basis.T @ off)))
         inside = self.D1 * (1.0 - tol) <= length <= self.D2 * (1.0 + tol) and along >= self.H * (1.0 - tol)
         return inside and outside_span <= SPAN_TOL * math.hypot(along, length)
-
-    def sample(self, data: Any, count: int, *, seed: int, height: float | None = None) -> Array:
-        r"""Draw points: the direction off the ray uniform, the radius uniform, the height exponential.
-
-        Parameters
-        ----------
-        data : array Z of shape (n, d), pair (X, y), Dataset or Geometry
-        count : int
-        seed : int
-        height : float, optional
-            The mean of ``<w, w_star> - H`` (default ``max(H, D1)``).
-
-        Returns
-        -------
-        ndarray of shape (count, d)
-
-        Examples
-        --------
-        >>> W = Cylinder(1.0, 2.0, 3.0).sample([[0.6, 0.8], [0.6, -0.8]], 5, seed=0)
-        >>> bool((W[:, 0] >= 3.0).all()), W.shape
-        (True, (5, 2))
-        """
-        g = geometry_of(data)
-        if g.U.shape[1] == 0:
-            raise ValueError("The data span one line, so the cylinder is empty: there is nothing to draw.")
-        if not math.isfinite(self.D2):
-            raise ValueError("Sampling needs a finite D2; got D2 = inf. Choose a cylinder with a finite D2.")
-        rng = np.random.default_rng(seed)
-        v = rng.standard_normal((count, g.U.shape[1]))
-        v /= np.linalg.norm(v, axis=1, keepdims=True)
-        D = rng.uniform(self.D1, self.D2, size=(count, 1))
-        mean = max(self.H, self.D1) if height is None else height
-        h = self.H + rng.exponential(mean, size=count)
-        return np.multiply.outer(h, g.reference.w_star) + (D * v) @ g.basis.T
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from prgd.core.errors import NotSeparableError
 from prgd.core.types import Array
-from prgd_paper.theory.minimum_norm import EPS, ROUNDING
-from prgd_paper.theory.support import Reference, max_margin_reference, signed_rows
+from prgd_paper.theory.support import EPS, ROUNDING, Reference, max_margin_reference, signed_rows
 
 WEIGHT_TOL = 1e-10  # dual weights have sum 1: a weight below this counts as zero
 MEAN_TOL = 1e-9  # two points are one if they are within this share of the largest row norm
@@ -26,7 +25,7 @@ MEANINGS = {
 }
 
 
-class Check(NamedTuple):
+class Condition(NamedTuple):
     """One assumption: whether it holds, the number that decides (see `MEANINGS`), and its tolerance."""
 
     name: str
@@ -43,7 +42,7 @@ class AssumptionsReport:
     ----------
     n, d : int
         Rows and columns of the data.
-    separable, positive_dual, spanning, off_mean : Check
+    separable, positive_dual, spanning, off_mean : Condition
         Assumption 3.1, the two parts of Assumption 5.4, and the further condition of Theorem 6.4.
     data_rank, support_rank, n_support : int
         Ranks of all rows and of the support vectors, and the number of these (0 without a separator).
@@ -57,10 +56,10 @@ class AssumptionsReport:
 
     n: int
     d: int
-    separable: Check
-    positive_dual: Check
-    spanning: Check
-    off_mean: Check
+    separable: Condition
+    positive_dual: Condition
+    spanning: Condition
+    off_mean: Condition
     data_rank: int
     support_rank: int
     n_support: int
@@ -69,7 +68,7 @@ class AssumptionsReport:
     gordan_weights: Array | None
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[Condition, ...]:
         """The four checks, in the order of the paper."""
         return (self.separable, self.positive_dual, self.spanning, self.off_mean)
 
@@ -149,10 +148,10 @@ def assumptions(data: Any) -> AssumptionsReport:
     return AssumptionsReport(
         len(Z),
         Z.shape[1],
-        Check("separable", reference is not None, gamma_star, ROUNDING * longest),
-        Check("positive dual weights", decided(lowest > WEIGHT_TOL), lowest, WEIGHT_TOL),
-        Check("support spans the data", decided(rank_lost == 0.0), rank_lost, rank_tol),
-        Check("mean is elsewhere", decided(distance > MEAN_TOL * longest), distance, MEAN_TOL * longest),
+        Condition("separable", reference is not None, gamma_star, ROUNDING * longest),
+        Condition("positive dual weights", decided(lowest > WEIGHT_TOL), lowest, WEIGHT_TOL),
+        Condition("support spans the data", decided(rank_lost == 0.0), rank_lost, rank_tol),
+        Condition("mean is elsewhere", decided(distance > MEAN_TOL * longest), distance, MEAN_TOL * longest),
         data_rank,
         support_rank,
         n_support,

@@ -17,10 +17,10 @@ from prgd.algorithms import GD
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.problem import Problem
-from prgd_paper.theory.minimum_norm import EPS
 from prgd_paper.theory.newton import minimise_log_mean_exp
 from prgd_paper.theory.ray_geometry import Geometry, geometry, margin_errors
 from prgd_paper.theory.sampled_runs import Times, iterates
+from prgd_paper.theory.support import EPS
 from prgd_paper.theory.velocity import decompose, direction_error
 
 

@@ -14,17 +14,9 @@ from typing import Any
 import numpy as np
 
 from prgd.norms import L1, Norm
+from prgd_paper.theory import expansion
 from prgd_paper.theory.dual_vector import diameter
 from prgd_paper.theory.entropies import Reals, entropy_excess, log_sum_exp, softmax_weights
-from prgd_paper.theory.expansion import (
-    Expansion,
-    Vertex,
-    drift,
-    margin_vertex,
-    orthogonal_parts,
-    path_expansion,
-    predictor,
-)
 from prgd_paper.theory.newton import minimise_soft_loss
 from prgd_paper.theory.path import UNSOLVED, path_points
 from prgd_paper.theory.path_checks import GATE, Reading
@@ -55,8 +47,8 @@ def expansion_readings(problem: PathProblem) -> Iterator[Reading]:
 
     Tolerances: the rounding of the minimiser.
     """
-    Y = orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
-    found = path_expansion(Y)
+    Y = expansion.orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
+    found = expansion.path_expansion(Y)
     if not math.isfinite(found.curvature) or float(np.linalg.norm(found.c)) < 1e-9:
         return  # v(lam) = c = 0: nothing remains
     lams = SMALL * found.curvature * np.array([1.0, 0.1])
@@ -71,7 +63,7 @@ def expansion_readings(problem: PathProblem) -> Iterator[Reading]:
     yield from _whole_path(problem, found, Y)
 
 
-def _whole_path(problem: PathProblem, found: Expansion, Y: Any) -> Iterator[Reading]:
+def _whole_path(problem: PathProblem, found: expansion.Expansion, Y: Any) -> Iterator[Reading]:
     r"""Ask whether ``w(lam) = gamma_star w_star / lam + v(lam) + e`` with a small e.
 
     So is then ``U - sqrt(gamma_star^2 + lam^2 ||v||^2)``. The bound is
@@ -115,8 +107,8 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     h is ``gamma_star w_star / lam - lam' c_1`` up to order lam^2. The predictor w + (rho - 1) h is Newton's
     step, and its error is ``(lam - lam')^2 / 2`` times the bend. Tolerance: the rounding of v, times rho.
     """
-    Y = orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
-    found = path_expansion(Y)
+    Y = expansion.orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
+    found = expansion.path_expansion(Y)
     if not math.isfinite(found.curvature) or float(np.linalg.norm(found.c)) < 1e-9:
         return
     gamma = np.longdouble(problem.gamma_star)
@@ -125,7 +117,7 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     lams = SMALL * found.curvature * np.array([1.0, 0.1])
     for lam in lams:
         v, target = margin_rows_path(Y, [lam, lam / RHO])
-        step = predictor(Y, v, float(lam), RHO)
+        step = expansion.predictor(Y, v, float(lam), RHO)
         rests.append(np.linalg.norm(step.h + lam / RHO * found.c_1))
         errors.append(step.w - target)
         gaps.append(_h_gap(Y, step.h, gamma / np.longdouble(lam), gamma))
@@ -136,7 +128,7 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     off, size = (float(np.linalg.norm(vector)) for vector in (errors[1] - leading, leading))
     yield Reading("E10 constant", off, NEXT * size, slack)
     # The same system with lam in place of lam' errs in first order, by lam c_1 (rho - 1)^2 / rho.
-    late = v + (RHO - 1.0) * predictor(Y, v, float(lams[1]), 1.0).h - target
+    late = v + (RHO - 1.0) * expansion.predictor(Y, v, float(lams[1]), 1.0).h - target
     first_order = float(lams[1] * np.linalg.norm(found.c_1)) * (RHO - 1.0) ** 2 / RHO
     yield Reading("E10 with lam", abs(float(np.linalg.norm(late)) - first_order), NEXT * first_order, slack)
     widest = float(np.abs(Y).sum(axis=1).max())
@@ -160,9 +152,9 @@ def drift_readings(problem: PathProblem) -> Iterator[Reading]:
 
     """
     rows = np.concatenate([problem.carrying, problem.idle])
-    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
+    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
     in_s = np.arange(rows.size) < problem.carrying.size
-    b = drift(Y, in_s).astype(np.longdouble)
+    b = expansion.drift(Y, in_s).astype(np.longdouble)
     c = minimise_soft_loss(Y[in_s].astype(np.float64), 0.0, np.zeros(Y.shape[1])).x
     F_S = log_sum_exp(-(Y[in_s] @ c))
     C = np.exp(-(Y[~in_s] @ c) - F_S).sum()
@@ -186,8 +178,8 @@ def drift_distance(problem: PathProblem) -> float:
     Idle rows weigh ``lam s`` times constants, so that their margins, and v along b, grow like ``s - log s``.
     """
     rows = np.concatenate([problem.carrying, problem.idle])
-    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
-    b = drift(Y, np.arange(rows.size) < problem.carrying.size)
+    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
+    b = expansion.drift(Y, np.arange(rows.size) < problem.carrying.size)
     first, last = margin_rows_path(Y, [1e-7, 1e-10])
     s = -np.log([1e-7, 1e-10])
     slope = (last - first) / np.diff(s - np.log(s))
@@ -210,10 +202,10 @@ def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float
     in every phase from some phase on.
     """
     rows = np.concatenate([problem.carrying, problem.idle])
-    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
+    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
     gamma, found = float(problem.gamma_star or 1.0), []
     for lam, v in zip(penalties, margin_rows_path(Y, penalties), strict=True):
-        new = predictor(Y, v, float(lam), RHO).w
+        new = expansion.predictor(Y, v, float(lam), RHO).w
         next_lam = lam / RHO
         slope = next_lam * new - Y.T @ softmax_weights(-(Y @ new))
         R = math.hypot(gamma / next_lam, float(np.linalg.norm(new)))
@@ -231,7 +223,7 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
     Tolerance: the rounding of margins, by the inverse of the system; in the gap, that of u. Nothing is
     asked if rounding hides c, or the minimiser was not found.
     """
-    vertex = margin_vertex(Z, norm)
+    vertex = expansion.margin_vertex(Z, norm)
     if vertex.c is None:
         return
     gamma, p = np.longdouble(vertex.gamma_star), vertex.dual_weights[vertex.rows]
@@ -266,7 +258,7 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
         yield Reading("E12 every row", rests[1], 0.0, slack, float(np.linalg.norm(vertex.c)))
 
 
-def _face_penalty(vertex: Vertex) -> float:
+def _face_penalty(vertex: expansion.Vertex) -> float:
     """Return a quarter of the penalty below which ``gamma_star w_star / lam + c`` is on w_star's face."""
     w, c, free = np.abs(vertex.w_star), np.abs(vertex.c), vertex.face.is_free  # type: ignore[arg-type]
     room = w[free] if isinstance(vertex.face.norm, L1) else 1.0 - w[free]

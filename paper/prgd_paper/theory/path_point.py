@@ -16,14 +16,7 @@ import numpy as np
 
 from prgd.core.types import lazy
 from prgd.norms import L1, L2, Linf, Norm
-from prgd_paper.theory.entropies import (
-    Reals,
-    classes_of,
-    entropy_excess,
-    log_sum_exp,
-    renyi_entropy,
-    softmax_weights,
-)
+from prgd_paper.theory import entropies
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +45,23 @@ class PathPoint:
     """
 
     Z: Any
-    w: Reals
+    w: entropies.Reals
     norm: Norm = L2()  # noqa: RUF009 - a frozen value
     groups: Any = None
     sample_weight: Any = None
 
     @lazy
-    def margins(self) -> Reals:
+    def margins(self) -> entropies.Reals:
         """``<w, z_i>`` for each row."""
         return np.asarray(self.Z @ self.w)
 
     @lazy
-    def dual_weights(self) -> Reals:
+    def dual_weights(self) -> entropies.Reals:
         """``p = softmax(-Zw)``, of sum 1."""
-        return softmax_weights(-self.margins, self.sample_weight, self.groups)
+        return entropies.softmax_weights(-self.margins, self.sample_weight, self.groups)
 
     @lazy
-    def dual_vector(self) -> Reals:
+    def dual_vector(self) -> entropies.Reals:
         """``u = Z^T p``."""
         return np.asarray(self.Z.T @ self.dual_weights)
 
@@ -89,7 +82,7 @@ class PathPoint:
     def smallest_margin(self) -> Any:
         """``min_i <w, z_i>``, the mean of both classes' with groups."""
         counted = np.where(self.sample_weight == 0.0, np.inf, self.margins)
-        found = [counted[mask].min() for mask in classes_of(counted.size, self.groups)]
+        found = [counted[mask].min() for mask in entropies.classes_of(counted.size, self.groups)]
         return sum(found) / len(found)
 
     @property
@@ -100,26 +93,28 @@ class PathPoint:
     @lazy
     def delta(self) -> Any:
         """``Delta = H_1 - H_inf``, at least 0."""
-        return entropy_excess(-self.margins, self.sample_weight, self.groups)
+        return entropies.entropy_excess(-self.margins, self.sample_weight, self.groups)
 
     @lazy
     def unsettled(self) -> Any:
         """``U - <u, w> / R``, the first part of the gap."""
         return self.upper - (self.dual_vector @ self.w) / self.length
 
-    def dual_length(self, u: Reals) -> Any:
+    def dual_length(self, u: entropies.Reals) -> Any:
         """Return ``||u||_*``."""
         return self.norm.dual(u) if u.dtype != np.longdouble else np.linalg.norm(u, self.norm.row_exponent)
 
     def entropy(self, order: float = 1.0) -> Any:
         """Return the Rényi entropy of the dual weights."""
-        return renyi_entropy(-self.margins, order, self.sample_weight, self.groups)
+        return entropies.renyi_entropy(-self.margins, order, self.sample_weight, self.groups)
 
     def objective(self, lam: float) -> Any:
         """Return ``F_lam(w)``."""
-        return log_sum_exp(-self.margins, self.sample_weight, self.groups) + 0.5 * lam * self.length**2
+        return (
+            entropies.log_sum_exp(-self.margins, self.sample_weight, self.groups) + 0.5 * lam * self.length**2
+        )
 
-    def gradient(self, lam: float) -> Reals:
+    def gradient(self, lam: float) -> entropies.Reals:
         """Return the gradient ``lam w - u`` of ``F_lam`` in l2."""
         return np.asarray(lam * self.w - self.dual_vector)
 

@@ -11,24 +11,10 @@ import numpy as np
 
 from prgd.core.types import Array
 from prgd.norms import L1, L2, Linf, Norm
+from prgd_paper.theory import path_checks as checks
+from prgd_paper.theory import path_limits as limits
 from prgd_paper.theory.entropies import entropy_excess_bound
 from prgd_paper.theory.path import path_points
-from prgd_paper.theory.path_checks import (
-    Reading,
-    bound_of_delta,
-    gap_on_the_path,
-    gate_constants,
-    gated,
-    identity_of_the_gap,
-    rescaled_gap,
-    unsettled_part,
-)
-from prgd_paper.theory.path_limits import (
-    drift_readings,
-    expansion_readings,
-    one_system_readings,
-    vertex_readings,
-)
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.path_problems import PathProblem
 from prgd_paper.theory.support import max_margin_reference
@@ -46,7 +32,7 @@ STRICT = ("no span", "thin")  # planted kinds in which every margin row carries 
 IDLE = ("zero-weight rows", "uniform weights")
 
 
-def path_readings(problem: PathProblem, setting: str, points: int = 7) -> Iterator[Reading]:
+def path_readings(problem: PathProblem, setting: str, points: int = 7) -> Iterator[checks.Reading]:
     """Yield readings of E4 to E8 along the path of a problem, and at random points around it.
 
     Penalties are ``B^2, B^2 / 100, ...``, at most ``points`` of them, while rounding allows.
@@ -73,35 +59,35 @@ def _lower_bound(problem: PathProblem, setting: str, last: PathPoint) -> float:
     return max(float(last.gamma), 0.0)
 
 
-def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) -> Iterator[Reading]:
+def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) -> Iterator[checks.Reading]:
     """Yield readings of E4 to E8 at a point of the path, and at random points around it."""
-    yield from identity_of_the_gap(point)
-    yield from bound_of_delta(point)
+    yield from checks.identity_of_the_gap(point)
+    yield from checks.bound_of_delta(point)
     yield from (
         reading
-        for reading in gap_on_the_path(point, lam, gamma_star or math.inf)
+        for reading in checks.gap_on_the_path(point, lam, gamma_star or math.inf)
         if gamma_star or reading.statement != "E6 bound"
     )
     factors = rng.uniform(0.5, 1.5, point.w.size).astype(point.w.dtype)
     other = PathPoint(point.Z, point.w * factors, point.norm, point.groups)
-    yield from identity_of_the_gap(other)
-    yield from bound_of_delta(other)
-    yield from rescaled_gap(point, lam, 8.0, other)
-    yield from rescaled_gap(other, lam, 1.5, point)
+    yield from checks.identity_of_the_gap(other)
+    yield from checks.bound_of_delta(other)
+    yield from checks.rescaled_gap(point, lam, 8.0, other)
+    yield from checks.rescaled_gap(other, lam, 1.5, point)
     if not isinstance(point.norm, L2):
         return
-    yield from unsettled_part(other, lam)
+    yield from checks.unsettled_part(other, lam)
     # Half of the directions are combinations of rows: these move margins, others only the length of w.
     along = rng.standard_normal(point.w.size)
     if rng.random() < 0.5:
         along = np.asarray(point.Z.T @ rng.standard_normal(point.Z.shape[0]))
     for least in (0.0, 1.0):  # the gate against Delta alone, and against max(Delta, 1)
-        moved = gated(point, lam, along.astype(point.w.dtype), least)
+        moved = checks.gated(point, lam, along.astype(point.w.dtype), least)
         if moved is not None and gamma_star:
-            yield from gate_constants(moved, lam, gamma_star, least)
+            yield from checks.gate_constants(moved, lam, gamma_star, least)
 
 
-def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
+def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[checks.Reading]:
     """Yield readings of E4, E5 and E7 at random w of all lengths, in float64.
 
     Half of them have sample weights. The last one is E5's extreme case: one row of weight 1 and n - 1 others
@@ -118,27 +104,27 @@ def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
                 PathPoint(Z, scale * direction * factor, norm, groups, weight)
                 for factor in (1.0, rng.uniform(0.5, 1.5, d))
             )
-            yield from identity_of_the_gap(point)
-            yield from bound_of_delta(point)
+            yield from checks.identity_of_the_gap(point)
+            yield from checks.bound_of_delta(point)
             # U may be 0 on rows that are not separable, and the penalty must not.
             size = max(point.upper, abs(point.margins).max() / point.length)
             lam = float(size / point.length) * 10.0 ** rng.uniform(-1.0, 1.0)
-            yield from rescaled_gap(point, lam, float(rng.uniform(1.0, 10.0)), other)
+            yield from checks.rescaled_gap(point, lam, float(rng.uniform(1.0, 10.0)), other)
     bound = entropy_excess_bound(n)
     extreme = PathPoint(np.array([[0.0], *[[1.0 + bound]] * (n - 1)]), np.ones(1))
-    yield Reading("E5 attained", abs(float(extreme.delta) - bound), 0.0, 16.0 * n * 2.0**-52, bound)
+    yield checks.Reading("E5 attained", abs(float(extreme.delta) - bound), 0.0, 16.0 * n * 2.0**-52, bound)
 
 
-def limit_readings(problem: PathProblem) -> Iterator[Reading]:
+def limit_readings(problem: PathProblem) -> Iterator[checks.Reading]:
     """Yield readings of E9 and E10, or E11, of planted problems, and of E12 of others."""
     if problem.kind in STRICT:
-        yield from expansion_readings(problem)
-        yield from one_system_readings(problem)
+        yield from limits.expansion_readings(problem)
+        yield from limits.one_system_readings(problem)
     elif problem.kind in IDLE:
-        yield from drift_readings(problem)
+        yield from limits.drift_readings(problem)
     else:
         for norm in (L1(), Linf()):
-            yield from vertex_readings(problem.Z, norm)
+            yield from limits.vertex_readings(problem.Z, norm)
 
 
 class Summary(NamedTuple):
@@ -158,9 +144,9 @@ class Summary(NamedTuple):
     used: float
 
 
-def summarise(readings: Iterable[Reading]) -> dict[str, Summary]:
+def summarise(readings: Iterable[checks.Reading]) -> dict[str, Summary]:
     """Return a summary of each statement, in the order of first readings."""
-    groups: dict[str, list[Reading]] = defaultdict(list)
+    groups: dict[str, list[checks.Reading]] = defaultdict(list)
     for reading in readings:
         groups[reading.statement].append(reading)
     found = {}

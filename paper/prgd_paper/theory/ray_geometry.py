@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from prgd.core.errors import NotSeparableError
 from prgd.core.types import Array
-from prgd_paper.theory.minimum_norm import EPS
 from prgd_paper.theory.nondegeneracy import assumptions
-from prgd_paper.theory.support import Reference, signed_rows
+from prgd_paper.theory.support import EPS, Reference, signed_rows
 from prgd_paper.theory.velocity import decompose, direction_error
 
 # A hull of more dimensions or rows than these has too many facets to list.

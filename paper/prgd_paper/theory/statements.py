@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from prgd.core.types import Array
 from prgd_paper.theory.cylinder import Constants
-from prgd_paper.theory.minimum_norm import EPS
+from prgd_paper.theory.support import EPS
 
 Bools = npt.NDArray[np.bool_]
 Checks = dict[str, tuple[Bools, Bools]]  # each statement at every phase: as printed, and as corrected

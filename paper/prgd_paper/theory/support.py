@@ -11,12 +11,18 @@ import numpy.typing as npt
 
 from prgd.core.errors import NotSeparableError
 from prgd.core.types import Array
+from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_lower, accurate_upper
 from prgd.problem.certificate import Certificate, DualWeights
 from prgd.rows.labels import Labels
-from prgd_paper.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 
+EPS = float(np.finfo(np.float64).eps)
+# A margin is a sum of products, so it is known to a few units in the last place of the largest row.
+ROUNDING = 64.0 * EPS
+ZERO_WEIGHT = 1e-13  # weights have sum 1: a smaller one is what the solver left of zero
+TOL = 1e-15  # relative gap that the solver is asked for: it ends where rounding stops it
+LongArray = npt.NDArray[np.longdouble]
 # A row is a support vector if its margin is within this fraction of gamma_star, or within rounding.
 SUPPORT_SHARE = 1e-9
 
@@ -95,8 +101,7 @@ def max_margin_reference(data: Any) -> Reference:
     Parameters
     ----------
     data : array Z of shape (n, d), pair (X, y) or Dataset
-        For small and medium problems: the rows are held dense, and the cost grows with the cube of the
-        number of support vectors.
+        For small and medium problems: the rows are held dense.
 
     Returns
     -------
@@ -119,24 +124,27 @@ def max_margin_reference(data: Any) -> Reference:
     (2.0, [0.5, 0.5, 0.0], 3.0)
     """
     Z = signed_rows(data)
-    longest = float(np.linalg.norm(Z, axis=1).max())
-    if longest == 0.0:
-        raise _not_separable(np.full(len(Z), 1.0 / len(Z)), 0.0)
+    norms = np.linalg.norm(Z, axis=1)
+    longest = float(norms.max())
+    if norms.min() == 0.0:
+        raise _not_separable((np.arange(len(Z)) == norms.argmin()).astype(np.float64), 0.0)
     # The scale is a power of two: dividing by it rounds nothing, and small margins feel every rounding.
     scale = 2.0 ** math.frexp(longest)[1]
     Z = Z / scale
-    active = least_norm_in_hull(Z)
-    p = np.zeros(len(Z))
-    p[active.rows] = active.weights
+    solved = max_margin(Z, fit_intercept=False, tol=TOL, n_jobs=1)
+    weights = solved.certificate.dual_weights
+    p = np.full(len(Z), 1.0 / len(Z)) if weights is None else weights.dense(len(Z))
     upper = float(np.linalg.norm(Z.T @ p))
     if upper <= ROUNDING:
         raise _not_separable(p, upper * scale / longest)
-    best = _measured(Z, Z.T @ p, p, scale)
-    w, a = refined(Z, active.rows)
+    p = np.where(p > ZERO_WEIGHT, p, 0.0)
+    p /= p.sum()
+    best, active = _measured(Z, solved.w, p, scale), np.flatnonzero(p)
+    w, a = refined(Z, active)
     # Refinement needs rows that are independent to rounding, and then its interval is the shorter one.
     if np.isfinite(w).all() and (a > 0.0).all():
         fine = np.zeros(len(Z))
-        fine[active.rows] = (a / a.sum()).astype(np.float64)
+        fine[active] = (a / a.sum()).astype(np.float64)
         candidates = (_measured(Z, w.astype(np.float64), fine, scale), best)
         best = min(candidates, key=lambda found: found.certificate.upper - found.certificate.lower)
     # Bounds that differ by a factor of 3 or more are rounding: no direction has a positive margin.
@@ -175,3 +183,43 @@ def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
         support_tol * scale,
         gamma_sub * scale,
     )
+
+
+def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]:
+    r"""Solve ``min ||w||, Z_S w = 1`` and ``Z_S^T a = w`` in extended precision.
+
+    Iterative refinement of both equations at once (Bjorck): residuals in ``longdouble``, corrections by
+    the QR factors of Z_S^T.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d).
+    rows : indices of linearly independent rows S; the results are NaN if S is dependent to rounding.
+
+    Returns
+    -------
+    w : of shape (d,), with ``||w|| = 1 / gamma``.
+    a : of shape (len(rows),), with ``sum(a) = ||w||^2``.
+
+    Examples
+    --------
+    >>> w, a = refined(np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([0, 1]))
+    >>> w.astype(float).round(18), a.astype(float)
+    (array([0.5, 0. ]), array([0.125, 0.125]))
+    """
+    from scipy.linalg import solve_triangular
+
+    active = Z[rows].astype(np.longdouble)
+    Q, R = np.linalg.qr(Z[rows].T)
+    w, a = np.zeros(Z.shape[1], np.longdouble), np.zeros(len(rows), np.longdouble)
+    diagonal = np.abs(np.diag(R))
+    if len(rows) > Z.shape[1] or diagonal.min() <= EPS * diagonal.max():
+        return w * np.nan, a * np.nan
+    for _ in range(10):
+        short = (1.0 - active @ w).astype(np.float64)
+        outside = (active.T @ a - w).astype(np.float64)
+        within = Q.T @ outside
+        step = solve_triangular(R, short, trans="T")
+        w = w + (Q @ (step - within) + outside).astype(np.longdouble)
+        a = a + solve_triangular(R, step - within).astype(np.longdouble)
+    return w, a

@@ -79,10 +79,9 @@ def describe(row: Row) -> str:
     undone = "  (undone)" if row["undone"] else ""
     skipped = f"  {row['skipped']:,} steps skipped" if row["skipped"] else ""
     return (
-        f"epoch {row['epoch']}  step {row['step']:,}  loss {row['train_loss']:.4g}  "
-        f"accuracy {100 * row['train_accuracy']:.2f} % train, {100 * row['test_accuracy']:.2f} % test  "
-        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}"
-        f"{kkt}{undone}{skipped}"
+        f"epoch {row['epoch']}  step {row['step']:,}  loss {row['train_loss']:.4g}  accuracy "
+        f"{100 * row['train_accuracy']:.2f} % train, {100 * row['test_accuracy']:.2f} % test  margin "
+        f"{row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}{kkt}{undone}{skipped}"
     )
 
 

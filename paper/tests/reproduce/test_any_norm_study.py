@@ -12,34 +12,23 @@ from prgd_paper.claims import Judgement
 from prgd_paper.methods.inside_prgd import InsidePRGD, inside
 from prgd_paper.studies import _any_norm_claims as any_norm_claims
 from prgd_paper.studies import any_norm
+from prgd_paper.studies import any_norm as study
 from prgd_paper.studies._gated_inside import GatedInside
-from prgd_paper.studies.any_norm import (
-    FREE,
-    GATED,
-    INSIDE,
-    NORMS,
-    PLAIN,
-    PLANE,
-    RADIAL,
-    Settings,
-    compute,
-    follow,
-)
 from reproduce.tiny import rows_of, tiny
 
 import prgd
 from prgd.algorithms import SteepestDescent
 
-SETTINGS = Settings(seeds=4, few=1)
+SETTINGS = study.Settings(seeds=4, few=1)
 
 
 def test_every_part_set_and_norm_has_rows():
     rows = rows_of("any-norm")
     assert set(rows.part) == {"plane", "space", "sweep"}
-    assert set(rows.norm) == {*NORMS, "spectral"}
-    assert set(rows[rows.part == "plane"]["set"]) == set(PLANE)
+    assert set(rows.norm) == {*study.NORMS, "spectral"}
+    assert set(rows[rows.part == "plane"]["set"]) == set(study.PLANE)
     in_plane = rows[(rows.part == "plane") & (rows.norm == "l1")]
-    assert set(in_plane.method) == {PLAIN, RADIAL, FREE, INSIDE, GATED}
+    assert set(in_plane.method) == {study.PLAIN, study.RADIAL, study.FREE, study.INSIDE, study.GATED}
     assert (rows.error > -1e-12).all()  # gamma_star is an upper bound
 
 
@@ -74,7 +63,7 @@ def test_our_algorithms_run_and_resume_like_all_others(algorithm):
 def test_the_gate_stays_shut_for_steps_of_a_fixed_length():
     X, y = any_norm.gaussian(0, 50, 3, 0.5)
     problem = prgd.Problem(X, y, norm="linf")
-    w = follow(problem, SteepestDescent(), np.zeros(3), 300).w
+    w = study.follow(problem, SteepestDescent(), np.zeros(3), 300).w
     phases = []
     for is_fixed in (True, False):
         algorithm = GatedInside(is_fixed=is_fixed, eta=10.0)
@@ -92,14 +81,20 @@ def test_the_gate_stays_shut_for_steps_of_a_fixed_length():
 def made_up(**errors: float) -> pd.DataFrame:
     """Return rows in which each method ends at the error of its name, on every set."""
     rows = []
-    ends = {PLAIN: 1e-3, RADIAL: 1e-15, FREE: 1e-15, INSIDE: 1e-15, GATED: 1e-9} | errors
+    ends = {
+        study.PLAIN: 1e-3,
+        study.RADIAL: 1e-15,
+        study.FREE: 1e-15,
+        study.INSIDE: 1e-15,
+        study.GATED: 1e-9,
+    } | errors
     base = {"seed": 0, "start": 1e-3, "active": 2, "corner": 0, "t": 1000}
     for method, error in ends.items():
         base |= {"method": method, "error": error}
-        cells = [("plane", name, norm) for name in PLANE for norm in ("l1", "linf")]
-        cells += [("space", "gaussian-5", "l1")] * (method in (PLAIN, GATED))
+        cells = [("plane", name, norm) for name in study.PLANE for norm in ("l1", "linf")]
+        cells += [("space", "gaussian-5", "l1")] * (method in (study.PLAIN, study.GATED))
         rows += [base | {"part": part, "set": name, "norm": norm} for part, name, norm in cells]
-    base |= {"part": "sweep", "set": "gaussian-2", "norm": "l1", "method": RADIAL}
+    base |= {"part": "sweep", "set": "gaussian-2", "norm": "l1", "method": study.RADIAL}
     for growth in SETTINGS.sweep_growths:
         rows.append(base | {"error": 1e-9 if growth < 1.5 else 1e-3, "growth": growth})
     return pd.DataFrame(rows).assign(eta=3.0).fillna({"growth": 0.0})
@@ -118,10 +113,10 @@ def test_claims_follow_the_rows():
     claims = {name: getattr(any_norm_claims, name) for name in names.split()}
     others = [claim for name, claim in claims.items() if name != "corners_freeze_radial_steps"]
     assert {verdict_of(claim, rows) for claim in others} == {Judgement.HOLDS}
-    worse = made_up(**{INSIDE: 1e-4})
+    worse = made_up(**{study.INSIDE: 1e-4})
     assert verdict_of(claims["planes_are_exponential"], worse) is Judgement.FAILS
-    assert verdict_of(claims["gate_does_not_freeze"], made_up(**{GATED: 1e-2})) is Judgement.FAILS
-    corner = made_up(**{RADIAL: 1e-4}).assign(corner=1, active=1)
+    assert verdict_of(claims["gate_does_not_freeze"], made_up(**{study.GATED: 1e-2})) is Judgement.FAILS
+    corner = made_up(**{study.RADIAL: 1e-4}).assign(corner=1, active=1)
     assert verdict_of(claims["corners_freeze_radial_steps"], corner) is Judgement.HOLDS
     assert verdict_of(claims["corners_freeze_radial_steps"], rows) is Judgement.NOT_DECIDED
     reached = rows.assign(corner=1, active=1)
@@ -137,16 +132,16 @@ def test_an_error_that_falls_by_a_thousandth_of_the_radius_is_frozen():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "linf"])
-@pytest.mark.parametrize("name", PLANE)
+@pytest.mark.parametrize("name", study.PLANE)
 def test_progressive_steps_reach_rounding_in_the_plane(name, norm):
     settings = replace(any_norm.EXPERIMENT.settings, few=0)
     for seed in range(2):
-        rows = pd.DataFrame(compute(settings, f"plane_{name}_{norm}_{seed}")).set_index("method")
-        assert rows.error[INSIDE] <= 1e-12
-        assert rows.error[PLAIN] > 1e-6 or rows.corner.iloc[0] > 0
+        rows = pd.DataFrame(study.compute(settings, f"plane_{name}_{norm}_{seed}")).set_index("method")
+        assert rows.error[study.INSIDE] <= 1e-12
+        assert rows.error[study.PLAIN] > 1e-6 or rows.corner.iloc[0] > 0
 
 
 def test_quick_and_full_settings_are_of_one_experiment():
     e = tiny()["any-norm"]
     assert e.name == "any-norm"
-    assert len(any_norm.tasks(Settings())) == len(set(any_norm.tasks(Settings())))
+    assert len(any_norm.tasks(study.Settings())) == len(set(any_norm.tasks(study.Settings())))

@@ -15,8 +15,8 @@ from prgd_paper.report.direct_labels import HEIGHT, direct_labels
 from prgd_paper.report.elements import Line
 from prgd_paper.studies import _every_method_views as every_method_views
 from prgd_paper.studies import every_method
-from prgd_paper.studies._every_method_rates import Run, answer, fall, races, tail, verdict_on
-from prgd_paper.studies._methods import Method, listed, unlisted
+from prgd_paper.studies._every_method_rates import RaceRun, answer, fall, races, tail, verdict_on
+from prgd_paper.studies._methods import Raced, listed, unlisted
 from prgd_paper.studies._published_rates import KNOWN, MARGIN, RATES, RISK, SEPARATOR, Rate
 from reproduce.tiny import rows_of, tiny
 
@@ -26,11 +26,11 @@ NAMES = [method.name for method in every_method.methods(every_method.Settings())
 T = np.unique(np.geomspace(1, 10_000, 150).round())
 
 
-def made(error, *, t=T, floor=1e-12, **facts) -> Run:
+def made(error, *, t=T, floor=1e-12, **facts) -> RaceRun:
     """Return a run whose error is a function of t."""
     known = {"gamma_squared": 0.01, "n": 100.0, "eta": 1.0, "separated": 5.0, "ended": "steps"} | facts
     values = np.array([error(s) for s in t])
-    return Run("made", 0, t, values, values, np.log(values), known.pop("gamma_squared"), floor, **known)
+    return RaceRun("made", 0, t, values, values, np.log(values), known.pop("gamma_squared"), floor, **known)
 
 
 def test_every_algorithm_runs_and_every_rate_belongs_to_one():
@@ -158,7 +158,7 @@ def test_a_run_that_ends_at_once_shows_no_rate():
     assert "1 end at once" in found.sentence
 
 
-def replace_run(run: Run, **changes) -> Run:
+def replace_run(run: RaceRun, **changes) -> RaceRun:
     return run._replace(**changes)
 
 
@@ -227,7 +227,7 @@ def test_claims_say_what_they_ask():
 
 
 def test_entrants_have_a_slug_for_files():
-    assert Method("PRGD(exp), l3 descent", None, "plain").slug == "prgd-exp-l3-descent"
+    assert Raced("PRGD(exp), l3 descent", None, "plain").slug == "prgd-exp-l3-descent"
 
 
 def test_the_docs_have_every_method():

@@ -13,21 +13,8 @@ import numpy as np
 import pytest
 import write_verdicts
 from prgd_paper.claims import Claim, Finding, registry
+from prgd_paper.report import elements as fig
 from prgd_paper.report.axes import Axis
-from prgd_paper.report.elements import (
-    Arrows,
-    Band,
-    Figure,
-    Heat,
-    Line,
-    Panel,
-    Points,
-    Style,
-    Table,
-    plain,
-    style_of,
-    thinned,
-)
 from prgd_paper.report.introduction import introduction
 from prgd_paper.report.page import Section, judged
 from prgd_paper.report.terminal import print_list
@@ -43,19 +30,19 @@ NASTY = "<script>alert('x')</script> & \"quotes\""
 def nasty_page(tmp_path_factory) -> str:
     """Return a page all of whose titles, labels and sentences try to break out."""
     out = tmp_path_factory.mktemp("nasty")
-    line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=Style("#000000"))
-    heat = Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
+    line = fig.Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=fig.Style("#000000"))
+    heat = fig.Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
     panels = (
-        Panel(NASTY, (line, Points(NASTY, [1.0], [1.0], style=Style("#000000"))), NASTY, NASTY),
-        Panel(NASTY, (heat,), NASTY, NASTY),
+        fig.Panel(NASTY, (line, fig.Points(NASTY, [1.0], [1.0], style=fig.Style("#000000"))), NASTY, NASTY),
+        fig.Panel(NASTY, (heat,), NASTY, NASTY),
     )
     e = replace(
         tiny()["figure-1"],
         name="nasty",
         title=NASTY,
         where=NASTY,
-        draw=lambda rows, settings: [Figure("figure-1", NASTY, NASTY, panels)],
-        tables=lambda rows, settings: [Table(NASTY, (NASTY,), ((NASTY,),))],
+        draw=lambda rows, settings: [fig.Figure("figure-1", NASTY, NASTY, panels)],
+        tables=lambda rows, settings: [fig.Table(NASTY, (NASTY,), ((NASTY,),))],
         reading=lambda rows, settings: NASTY,
     )
     claim = Claim("claim", NASTY, NASTY, lambda: Finding((1.0, "<", 2.0), NASTY), "nasty")
@@ -103,21 +90,21 @@ def test_the_order_of_claims_is_the_papers():
 
 
 def test_plain_numbers_only():
-    assert plain({"a": (1, float("inf"), 1e-20), "b": "x"}) == {"a": [1, None, 1e-20], "b": "x"}
+    assert fig.plain({"a": (1, float("inf"), 1e-20), "b": "x"}) == {"a": [1, None, 1e-20], "b": "x"}
 
 
 def test_thinned_keeps_both_ends():
-    line = thinned(Line("x", list(range(1000)), list(range(1000)), style_of("NGD")), 50)
+    line = fig.thinned(fig.Line("x", list(range(1000)), list(range(1000)), fig.style_of("NGD")), 50)
     assert (line.x[0], line.x[-1], len(line.x)) == (0, 999, 50)
 
 
 def test_unknown_methods_have_a_style():
-    assert style_of("something new").colour.startswith("#")
+    assert fig.style_of("something new").colour.startswith("#")
 
 
 def test_an_arrow_field_of_one_point_can_be_drawn():
-    arrows = Arrows("field", [0.0], [0.0], [1.0], [0.0], style=Style("#808080"))
-    svg = drawing(Panel("p", (arrows,), "x", "y"))
+    arrows = fig.Arrows("field", [0.0], [0.0], [1.0], [0.0], style=fig.Style("#808080"))
+    svg = drawing(fig.Panel("p", (arrows,), "x", "y"))
     assert len(re.findall(r'class="arrow" d="M[^"]+"', svg)) == 1
 
 
@@ -130,8 +117,8 @@ def points_of(svg: str) -> np.ndarray:
 
 def test_a_simplified_line_stays_where_the_line_is():
     x = np.linspace(0.0, 1.0, 2_001)
-    line = Line("f", x, 0.5 + 0.4 * np.sin(20.0 * x), has_markers=False, style=Style("#000000"))
-    svg = drawing(Panel("p", (line,), "x", "y", x_range=(0.0, 1.0), y_range=(0.0, 1.0)))
+    line = fig.Line("f", x, 0.5 + 0.4 * np.sin(20.0 * x), has_markers=False, style=fig.Style("#000000"))
+    svg = drawing(fig.Panel("p", (line,), "x", "y", x_range=(0.0, 1.0), y_range=(0.0, 1.0)))
     found = points_of(svg)
     (width, height) = (float(n) for n in re.findall(r'class="marks" width="(.*?)" height="(.*?)"', svg)[0])
     assert len(found) < 200
@@ -141,18 +128,20 @@ def test_a_simplified_line_stays_where_the_line_is():
 
 
 def test_what_a_logarithmic_axis_cannot_show_is_a_gap():
-    line = Line(
-        "f", [1.0, 10.0, 100.0, 1000.0], [1.0, 0.0, 0.1, 0.2], has_markers=False, style=Style("#000000")
+    line = fig.Line(
+        "f", [1.0, 10.0, 100.0, 1000.0], [1.0, 0.0, 0.1, 0.2], has_markers=False, style=fig.Style("#000000")
     )
-    svg = drawing(Panel("p", (line,), "x", "y", x_log=True, y_log=True, y_range=(1e-3, 1.0)))
+    svg = drawing(fig.Panel("p", (line,), "x", "y", x_log=True, y_log=True, y_range=(1e-3, 1.0)))
     (d,) = re.findall(r'class="line solid" d="([^"]+)"', svg)
     assert d.count("M") == 2
     assert "nan" not in svg
 
 
 def test_equal_axes_have_one_unit():
-    points = Points("p", [0.0, 1.0], [0.0, 1.0], style=Style("#000000"))
-    svg = drawing(Panel("p", (points,), "x", "y", x_range=(-1.0, 1.0), y_range=(-1.0, 1.0), is_equal=True))
+    points = fig.Points("p", [0.0, 1.0], [0.0, 1.0], style=fig.Style("#000000"))
+    svg = drawing(
+        fig.Panel("p", (points,), "x", "y", x_range=(-1.0, 1.0), y_range=(-1.0, 1.0), is_equal=True)
+    )
     (a, b), (c, d) = re.findall(r"translate\((\S+) (\S+)\)", svg)[1:]
     assert float(c) - float(a) == pytest.approx(float(b) - float(d), abs=0.02)
 
@@ -180,7 +169,7 @@ def test_the_introduction_measures_what_it_says():
     assert errors["PRGD"] < 1e-6 * errors["NGD"]
     for name, error in errors.items():
         assert f"{name} {error:.1e}" in found.errors
-    (zone,) = (mark for mark in left.marks if isinstance(mark, Band))
+    (zone,) = (mark for mark in left.marks if isinstance(mark, fig.Band))
     (path,) = (mark for mark in left.marks if mark.name == "NGD")
     assert all((zone.low[0] <= y <= zone.high[0]) for y in path.y)
     # PRGD falls exponentially: of its logarithm a line explains nearly everything.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from prgd_paper.reproduce.make import reproduce
-from prgd_paper.reproduce.pool import ONE_THREAD, Job, TaskError, jobs_of, run_jobs
+from prgd_paper.reproduce.pool import ONE_THREAD, Call, TaskError, jobs_of, run_jobs
 from prgd_paper.reproduce.store import Store, to_csv, write_whole
 from reproduce.tiny import tiny
 
@@ -136,7 +136,7 @@ def one_process():
 def test_threads_are_pinned_in_workers_only():
     seen: list[str] = []
     before = dict(os.environ)
-    run_jobs([Job("x", name, os.getenv, (name,), seen.append) for name in ONE_THREAD], 1)
+    run_jobs([Call("x", name, os.getenv, (name,), seen.append) for name in ONE_THREAD], 1)
     assert seen == ["1"] * len(ONE_THREAD)
     assert dict(os.environ) == before
 
@@ -153,7 +153,7 @@ def test_a_task_that_fails_is_named(tmp_path, compute, words):
 
 
 def test_bars_are_drawn_when_asked_for(capsys):
-    run_jobs([Job("one", "task", abs, (-1,), lambda _: None)], 1, show=True)
+    run_jobs([Call("one", "task", abs, (-1,), lambda _: None)], 1, show=True)
     assert "one" in capsys.readouterr().err
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
 from prgd_paper.claims import Claim, Finding, Judgement, claim
 from prgd_paper.claims.registry import choose
-from prgd_paper.cli.claims import all_claims, claims_command, print_claims
+from prgd_paper.cli.claims import all_claims, claims_command
 from prgd_paper.theory.claims import remarks
 from prgd_paper.theory.claims.toy import shrinking_factor
 from theory.evidence import assert_evidence
@@ -242,24 +240,6 @@ def test_main_lists(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(all_claims())
     assert any(line.startswith("proposition-4.1-ngd") for line in lines)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_table_on_a_terminal(monkeypatch):
-    out = Terminal()
-    print_claims([measured("lemma-d.3")], out)
-    assert "lemma-d.3" in out.getvalue()
-    assert "│" in out.getvalue()
-    plain = io.StringIO()
-    print_claims([measured("lemma-d.3")], plain)
-    assert "│" not in plain.getvalue()
-    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
-    claims_command(["lemma-d.2"])
-    assert "│" in terminal.getvalue()
 
 
 def test_odd_figures_fit_into_json():

@@ -15,7 +15,7 @@ from prgd_paper.theory.infimum import check_bound, numerical_constants, velocity
 from prgd_paper.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
-from prgd_paper.theory.velocity import centripetal_velocities, decompose
+from prgd_paper.theory.velocity import centripetal_velocities
 
 from prgd import NotSeparableError, datasets
 
@@ -27,6 +27,15 @@ NO_POSITIVE_ALPHA = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 # the third row spans a direction that the support vectors do not
 NOT_SPANNED = np.array([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0], [0.9, 0.0, 0.4]])
 NOT_SEPARABLE = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+
+
+def sampled(cylinder: Cylinder, data, count: int, seed: int) -> np.ndarray:
+    """Draw points: the direction off the ray and the radius uniform, the height exponential."""
+    g, rng = geometry(data), np.random.default_rng(seed)
+    v = rng.standard_normal((count, g.U.shape[1]))
+    v *= rng.uniform(cylinder.D1, cylinder.D2, (count, 1)) / np.linalg.norm(v, axis=1, keepdims=True)
+    h = cylinder.H + rng.exponential(max(cylinder.H, cylinder.D1), size=count)
+    return np.multiply.outer(h, g.reference.w_star) + v @ g.basis.T
 
 
 def velocity_of_two_rows(D: float, rows=TWO_ROWS) -> float:
@@ -153,7 +162,7 @@ def test_random_sets_have_the_margin_they_were_built_with(seed):
     assert velocity_infimum(data, found.corrected.cylinder).value <= found.rho * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_sampled_point_is_below_the_infimum_found(seed):
     g = geometry(random_nondegenerate(seed))
     for cylinder in (
@@ -161,7 +170,7 @@ def test_no_sampled_point_is_below_the_infimum_found(seed):
         Cylinder(3.0, 6.0, 0.0),
         Cylinder(9.0, 9.0, 2.0),
     ):
-        W = cylinder.sample(g, 4000, seed=seed)
+        W = sampled(cylinder, g, 4000, seed=seed)
         infimum = velocity_infimum(g, cylinder)
         velocities = centripetal_velocities(g.Z, W, g.reference.w_star)
         assert velocities.min() >= infimum.value - 1e-9
@@ -187,11 +196,6 @@ def test_infimum_equals_a_fine_grid_on_the_circle():
         found = velocity_infimum(g, Cylinder(D, 2.0 * D, H)).value
         assert found <= on_grid + 1e-9
         assert found == pytest.approx(on_grid, abs=2e-4)
-
-
-def test_printed_bound_and_repr():
-    infimum = velocity_infimum(TWO_ROWS, Cylinder(7.0, 14.0, 0.0))
-    assert repr(infimum).startswith("Infimum(-0.02")
 
 
 @pytest.mark.parametrize("D", [10.0, 1e3, 1e5])
@@ -250,14 +254,10 @@ def test_small_rows_are_taken_as_they_are():
     assert check_bound(TWO_ROWS / np.linalg.norm(TWO_ROWS, axis=1).max(), "printed").holds
 
 
-def test_a_cylinder_below_the_support_is_refused():
-    with pytest.raises(ValueError, match="at least 0"):
-        Cylinder(1.0, 2.0, -1.0)
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
+        ((1.0, 2.0, -1.0), "at least 0"),
         ((0.0, 1.0, 0.0), "D1"),
         ((2.0, 1.0, 0.0), "D2 >= D1"),
         ((1.0, math.nan, 0.0), "D2 >= D1"),
@@ -280,25 +280,6 @@ def test_membership_by_hand():
     assert not cylinder.contains([3.0, 1.0, 0.5], flat)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         cylinder.contains([3.0, 1.0], flat)
-
-
-def test_samples_lie_in_the_cylinder():
-    g = geometry(random_nondegenerate(2, rank=3, dimension=5))
-    cylinder = Cylinder(1.0, 2.0, 3.0)
-    W = cylinder.sample(g, 200, seed=1)
-    assert all(cylinder.contains(w, g) for w in W)
-    along, off = decompose(W, g.reference.w_star)
-    assert np.ptp(along) > 1.0
-    assert np.ptp(np.linalg.norm(off, axis=1)) > 0.8
-    np.testing.assert_array_equal(W, cylinder.sample(g, 200, seed=1))
-    assert decompose(cylinder.sample(g, 99, seed=1, height=1e-9), g.reference.w_star)[0].max() < 3.001
-
-
-def test_sampling_needs_a_bounded_cylinder_that_is_not_empty():
-    with pytest.raises(ValueError, match="finite D2"):
-        Cylinder(1.0, math.inf, 0.0).sample(TWO_ROWS, 3, seed=0)
-    with pytest.raises(ValueError, match="empty"):
-        Cylinder(1.0, 2.0, 0.0).sample([[1.0, 1.0], [2.0, 2.0]], 3, seed=0)
 
 
 def test_inradius_by_hand():
@@ -337,20 +318,6 @@ def test_inradius_is_the_smallest_largest_product(support):
     assert inradius(g).value <= on_grid <= inradius(g).value + 1e-4
 
 
-def test_margin_error_is_linear_in_the_angle():
-    # gamma_star - gamma(w) >= gamma_star (1 - cos) + rho sin, for w in the span
-    for seed in range(20):
-        g = geometry(random_nondegenerate(seed))
-        rho, gamma_star = inradius(g).value, g.reference.gamma_star
-        W = np.random.default_rng(seed).standard_normal((200, g.n)) @ g.Z
-        W = np.vstack([W, g.reference.w_star + 1e-6 * W])
-        along, off = decompose(W, g.reference.w_star)
-        length = np.linalg.norm(W, axis=1)
-        sine, cosine = np.linalg.norm(off, axis=1) / length, along / length
-        error = gamma_star - (W @ g.Z.T).min(axis=1) / length
-        assert (error >= gamma_star * (1.0 - cosine) + rho * sine - 1e-14).all()
-
-
 # --- numerical constants
 
 
@@ -366,7 +333,7 @@ def test_numerical_cylinder_is_smaller_than_the_proven_one(seed):
     data = random_nondegenerate(seed)
     found, proven = numerical_constants(data), favorable_cylinder(data).convexity
     assert found.D < proven.D
-    W = Cylinder(found.D, 2.0 * found.D, 0.0).sample(data, 4000, seed=0)
+    W = sampled(Cylinder(found.D, 2.0 * found.D, 0.0), data, 4000, seed=0)
     assert centripetal_velocities(data, W, data.w_star).min() >= found.mu
 
 

@@ -8,23 +8,10 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-from prgd_paper.theory.entropies import (
-    entropy_excess,
-    entropy_excess_bound,
-    log_sum_exp,
-    renyi_entropy,
-    softmax_weights,
-)
+from prgd_paper.theory import entropies
+from prgd_paper.theory import path_checks as checks
 from prgd_paper.theory.expansion import drift, margin_vertex, orthogonal_parts, path_expansion
 from prgd_paper.theory.path import path_points, regularization_path
-from prgd_paper.theory.path_checks import (
-    Reading,
-    bound_of_delta,
-    gap_on_the_path,
-    gated,
-    identity_of_the_gap,
-    rescaled_gap,
-)
 from prgd_paper.theory.path_limits import expansion_readings, gate_ratios, one_system_readings
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.path_problems import KINDS, path_problem
@@ -41,44 +28,44 @@ def test_entropies_against_their_definitions():
     p = np.array([0.5, 0.3, 0.2])
     for order in (0.5, 2.0, 8.0):
         expected = math.log((p**order).sum()) / (1.0 - order)
-        assert renyi_entropy(np.log(p), order) == pytest.approx(expected, rel=1e-14)
-    assert renyi_entropy(np.log(p)) == pytest.approx(-(p * np.log(p)).sum(), rel=1e-14)
-    assert renyi_entropy(np.log(p), math.inf) == pytest.approx(-math.log(0.5), rel=1e-14)
+        assert entropies.renyi_entropy(np.log(p), order) == pytest.approx(expected, rel=1e-14)
+    assert entropies.renyi_entropy(np.log(p)) == pytest.approx(-(p * np.log(p)).sum(), rel=1e-14)
+    assert entropies.renyi_entropy(np.log(p), math.inf) == pytest.approx(-math.log(0.5), rel=1e-14)
     q = np.array([2.0, 1.0, 4.0])
-    s = softmax_weights(np.log(p), q)
-    assert renyi_entropy(np.log(p), 2.0, q) == pytest.approx(-math.log((s**2 / q).sum()), rel=1e-14)
+    s = entropies.softmax_weights(np.log(p), q)
+    assert entropies.renyi_entropy(np.log(p), 2.0, q) == pytest.approx(-math.log((s**2 / q).sum()), rel=1e-14)
     groups = np.array([1, -1, 1])
-    half = softmax_weights(np.log(p), groups=groups)
+    half = entropies.softmax_weights(np.log(p), groups=groups)
     assert half[groups == 1].sum() == pytest.approx(0.5)
-    mean = 0.5 * (renyi_entropy(np.log(p[[0, 2]])) + renyi_entropy(np.log(p[[1]])))
-    assert renyi_entropy(np.log(p), groups=groups) == pytest.approx(mean)
+    mean = 0.5 * (entropies.renyi_entropy(np.log(p[[0, 2]])) + entropies.renyi_entropy(np.log(p[[1]])))
+    assert entropies.renyi_entropy(np.log(p), groups=groups) == pytest.approx(mean)
     with pytest.raises(ValueError, match="positive"):
-        renyi_entropy([0.0], 0.0)
+        entropies.renyi_entropy([0.0], 0.0)
     with pytest.raises(ValueError, match="sample weights"):
-        entropy_excess_bound(2, [1.0, 0.0])
+        entropies.entropy_excess_bound(2, [1.0, 0.0])
 
 
 def test_weights_are_normalised_after_exponentiating():
     """At margins of 2e5 ``exp(a - LSE(a))`` has a sum that is off by 1e-11, which the margins multiply."""
     rng = np.random.default_rng(0)
     margins = 2e5 + rng.exponential(size=50)
-    naive = np.exp(-margins - log_sum_exp(-margins))
-    excess = entropy_excess(-margins)
-    assert abs(softmax_weights(-margins) @ margins - margins.min() - excess) < 1e-9
+    naive = np.exp(-margins - entropies.log_sum_exp(-margins))
+    excess = entropies.entropy_excess(-margins)
+    assert abs(entropies.softmax_weights(-margins) @ margins - margins.min() - excess) < 1e-9
     assert abs(naive @ margins - margins.min() - excess) > 1e-7
 
 
 def test_delta_is_largest_at_the_extreme_case():
     rng = np.random.default_rng(1)
     for n in (2, 5, 200):
-        bound = entropy_excess_bound(n)
+        bound = entropies.entropy_excess_bound(n)
         assert 0.0 < bound < math.log(n)
         for _ in range(50):
             near = np.append(0.0, 1.0 + bound + 0.1 * rng.standard_normal(n - 1))
-            assert entropy_excess(-near) <= bound + 1e-15
+            assert entropies.entropy_excess(-near) <= bound + 1e-15
     q = np.array([3.0, 1.0, 2.0])
-    bound = entropy_excess_bound(3, q)  # the lightest row is the one of smallest margin
-    assert entropy_excess([-1.0 - bound, 0.0, -1.0 - bound], q) == pytest.approx(bound, rel=1e-14)
+    bound = entropies.entropy_excess_bound(3, q)  # the lightest row is the one of smallest margin
+    assert entropies.entropy_excess([-1.0 - bound, 0.0, -1.0 - bound], q) == pytest.approx(bound, rel=1e-14)
 
 
 def in_many_digits(A, lam, x, t):
@@ -126,7 +113,7 @@ def test_the_gap_below_1e_12_in_many_digits(name, seed, monkeypatch):
     assert abs(U / (lam * R) - 1) < mpmath.mpf(10) ** -40
     assert abs(gap - claimed) < mpmath.mpf(10) ** -30
     assert 0 <= gap < mpmath.mpf(10) ** -12
-    assert claimed <= lam * entropy_excess_bound(len(Z)) / mpmath.mpf(float(U)) ** 2 * (1 + 1e-9)
+    assert claimed <= lam * entropies.entropy_excess_bound(len(Z)) / mpmath.mpf(float(U)) ** 2 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -225,34 +212,36 @@ def test_a_vertex_in_closed_form():
 
 
 def test_a_false_statement_is_seen():
-    assert Reading("x", 1.0, 0.5, 0.1).is_violated
-    assert Reading("x", math.nan, 0.5, 0.1).is_violated
-    assert not Reading("x", 0.55, 0.5, 0.1).is_violated
-    assert summarise([Reading("x", 1.0, 0.5, 0.1)])["x"].violations == 1
+    assert checks.Reading("x", 1.0, 0.5, 0.1).is_violated
+    assert checks.Reading("x", math.nan, 0.5, 0.1).is_violated
+    assert not checks.Reading("x", 0.55, 0.5, 0.1).is_violated
+    assert summarise([checks.Reading("x", 1.0, 0.5, 0.1)])["x"].violations == 1
     problem = path_problem(0, 12)
     (point,) = path_points(problem.Z, [1e-2])
     off = PathPoint(point.Z, point.w * 1.001, point.norm)
 
     class Wrong(PathPoint):
-        delta = property(lambda self: entropy_excess(-self.margins) * (1.0 + 1e-9))
+        delta = property(lambda self: entropies.entropy_excess(-self.margins) * (1.0 + 1e-9))
         dual_weights = property(lambda self: np.full(len(self.margins), 1.0 / len(self.margins)))
 
     wrong = Wrong(point.Z, point.w)
-    assert any(r.is_violated for r in identity_of_the_gap(wrong))
-    assert not any(r.is_violated for r in identity_of_the_gap(off))
+    assert any(r.is_violated for r in checks.identity_of_the_gap(wrong))
+    assert not any(r.is_violated for r in checks.identity_of_the_gap(off))
     # Off the path the residual is the tolerance; with the path's own residual the identity fails there.
-    honest = next(r for r in gap_on_the_path(off, 1e-2, 1e-9) if r.statement == "E6")
-    strict = next(r for r in gap_on_the_path(point, 1e-2, 1e-9) if r.statement == "E6")
+    honest = next(r for r in checks.gap_on_the_path(off, 1e-2, 1e-9) if r.statement == "E6")
+    strict = next(r for r in checks.gap_on_the_path(point, 1e-2, 1e-9) if r.statement == "E6")
     assert not honest.is_violated
     assert honest._replace(tolerance=strict.tolerance).is_violated
-    assert Reading("E5", 1.01 * entropy_excess_bound(9), entropy_excess_bound(9), 1e-9).is_violated
+    assert checks.Reading(
+        "E5", 1.01 * entropies.entropy_excess_bound(9), entropies.entropy_excess_bound(9), 1e-9
+    ).is_violated
 
 
 def test_sample_weights_below_one_need_the_smallest_of_them():
     """-D(p || q) may be negative if q_min < 1: the inequality of E7 without log q_min fails there."""
     Z, q = np.array([[1.0], [-0.5]]), np.array([0.01, 0.02])
     point, other = (PathPoint(Z, np.array([w]), sample_weight=q) for w in (-30.0, 0.1))
-    readings = {r.statement: r for r in rescaled_gap(point, 1.0, 2.0, other)}
+    readings = {r.statement: r for r in checks.rescaled_gap(point, 1.0, 2.0, other)}
     assert not readings["E7"].is_violated
     plain = 2.0 * point.duality_gap(1.0, other) + other.entropy()
     assert readings["E7"].measured > plain + 1.0
@@ -271,11 +260,11 @@ def test_the_gate_is_met_at_its_edge():
     (point,) = path_points(problem.Z, [1e-3])
     along = np.random.default_rng(0).standard_normal(point.w.size).astype(np.longdouble)
     for least in (0.0, 1.0):
-        moved = gated(point, 1e-3, along, least)
+        moved = checks.gated(point, 1e-3, along, least)
         size = np.linalg.norm(moved.gradient(1e-3)) / (1e-3 * moved.length)
         g = max(float(moved.delta), least) / float(moved.length * moved.upper)
         assert float(size) == pytest.approx(min(0.3, math.sqrt(g)), rel=1e-3)
-        assert not any(r.is_violated for r in bound_of_delta(moved))
+        assert not any(r.is_violated for r in checks.bound_of_delta(moved))
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from prgd_paper.methods.inside_prgd import inside
 from scipy.optimize import linprog
-from softmin import log_sum, weights
+from softmin import weights
 
 from prgd.norms import Norm, as_norm
 
@@ -147,132 +147,6 @@ def test_bound_of_theorem_2(name, eta, project, phases):
         assert error <= 4.0 * s.B * bar * X / R_0 * growth**-k + 1e-15  # what rounding leaves of length - h
         assert abs(x) / h <= 2.0 * bar * X / R_0 * growth**-k  # x and h keep their digits
     assert phases == 150 or name not in ("l1", "linf") or abs(x) / h < 1e-23
-
-
-@pytest.mark.parametrize("name", NORMS)
-def test_plain_steps_stay_in_the_tube_of_theorem_1(name):
-    whole = Planar.of(name, 1)
-    s = Planar(whole.norm, whole.Z[:2], whole.w_star, whole.u, whole.gamma_star)  # every row is active
-    delta = s.delta / s.gamma_star
-    eta = delta / (1.0 + delta)
-    tube = math.log(2.0) + s.B * s.D + 0.5
-    kappa = eta * s.gamma_star**2 * delta / (2.0 * s.B**2)
-    h = x = 0.0
-    last, is_in = math.log(2.0), False
-    steps = 800
-    for _ in range(steps):
-        h, x = s.step(h, x, eta)
-        value = log_sum(s.margins(h, x))  # f(w) + <u, w>, as the margins are less h gamma_star
-        assert value >= s.rho * abs(x) - 1e-12
-        is_in = is_in or value <= tube
-        assert value <= max(last - kappa, tube) + 1e-9
-        last = value
-        if h > 0.0:
-            length = s.length(h, x)
-            error = (s.gamma_star * (length - h) - s.margins(h, x).min()) / length
-            assert error <= 2.0 * s.B * value / (s.rho * length) + 1e-12
-    assert is_in
-    waited = 2.0 * s.B**2 * math.log(2.0) / (eta * s.gamma_star**2)
-    assert h >= (steps - waited) * eta * s.gamma_star / (2.0 * s.B**2)
-
-
-@pytest.mark.parametrize("name", NORMS)
-def test_the_tube_of_lemma_1_in_three_dimensions(name):
-    norm, rng = as_norm(name), np.random.default_rng(7)
-    u = {"l1": np.ones(3), "linf": np.array([1.0, 0.0, 0.0])}.get(name, rng.uniform(0.3, 1.0, 3))
-    w_star = {"l1": np.array([0.5, 0.2, 0.3]), "linf": np.array([1.0, -0.3, 0.4])}.get(name, norm.steepest(u))
-    gamma_star = float(u @ w_star)
-    assert norm.dual(u) == pytest.approx(gamma_star)
-    basis = np.linalg.svd(w_star[None])[2][1:]  # orthogonal to w_star
-    corners = np.array([[1.0, 0.0], [-0.7, 0.9], [-0.5, -1.1]]) @ basis * 0.5
-    p = np.linalg.solve(np.vstack([corners.T[:2], np.ones(3)]), [0.0, 0.0, 1.0])
-    assert (p > 0.0).all()  # the rows below have u as a mean with positive weights
-    Z = np.vstack([u + corners, 1.7 * u])
-    across = np.linalg.svd(u[None])[2][1:]
-    angles = np.linspace(0.0, 2.0 * math.pi, 20_000)
-    V = np.column_stack([np.cos(angles), np.sin(angles)]) @ across
-    V /= np.array([norm(v) for v in V])[:, None]
-    rho = float((-(V @ corners.T)).max(axis=1).min()) * 0.999  # the angles between those of the grid
-    D, n, B = 2.0 * math.log(4.0) / rho, 4, max(norm.dual(z) for z in Z)
-    for _ in range(300):
-        h, xi = rng.uniform(0.0, 100.0), V[rng.integers(len(V))] * D * rng.uniform(1.0, 20.0)
-        margins = Z @ (h * w_star + xi)
-        v = weights(margins) @ Z
-        value = log_sum(margins) + gamma_star * h
-        assert float((v - u) @ -xi) >= 0.5 * rho * norm(xi)
-        assert rho * norm(xi) - 1e-9 <= value <= math.log(n) + B * norm(xi) + 1e-9
-        assert norm.dual(v) > gamma_star
-        rest = norm.dual(v) - gamma_star  # a step lowers the value by at least a (rest - a B^2 / 2)
-        a = rest / B**2
-        after = Z @ (h * w_star + xi + a * norm.steepest(v))
-        along = float(u @ (h * w_star + a * norm.steepest(v)))
-        assert log_sum(after) + along <= value - 0.5 * a * rest + 1e-9
-
-
-def cornered(name: str, seed: int) -> tuple[Norm, np.ndarray, np.ndarray, float]:
-    """Return a norm, rows in three dimensions whose w_star is a corner of the ball, w_star and gamma_star."""
-    norm, rng = as_norm(name), np.random.default_rng(seed)
-    # w_star has two coordinates on the bound, or one that is zero; the dual vector agrees with its signs.
-    w = np.array([1.0, 1.0, 0.2]) if name == "linf" else np.array([0.7, 0.3, 0.0])
-    u = np.array([0.4, 0.3, 0.0]) if name == "linf" else np.array([0.5, 0.5, 0.1])
-    across = rng.standard_normal(3)
-    across -= float(across @ w) / float(w @ w) * w
-    across /= norm.dual(across)
-    return norm, np.array([u + 0.4 * across, u - 0.5 * across, 1.6 * u]), w, float(u @ w)
-
-
-def sharpness(norm_name: str, Z: np.ndarray, w_star: np.ndarray, gamma_star: float) -> float:
-    """Return the largest rho with ``min_i <z_i, w> <= gamma_star - rho ||w - w_star||`` in the unit ball.
-
-    The ratio is quasi-convex along rays from w_star, so that the faces of a small ball around w_star decide:
-    each is one linear program.
-    """
-    d, r = 3, 0.05
-    signs = np.array(np.meshgrid(*[[-1, 1]] * d)).reshape(d, -1).T
-    faces = np.vstack([np.eye(d), -np.eye(d)]) if norm_name == "linf" else signs
-    ball = [(row, 1.0) for row in faces]
-    near = [(row, r + float(row @ w_star)) for row in faces]
-    worst = math.inf
-    for face in faces:  # <face, w - w_star> = r is a face of the small ball
-        A = np.array([np.append(row, 0.0) for row, _ in ball + near] + [np.append(-z, 1.0) for z in Z])
-        b = np.array([bound for _, bound in ball + near] + [0.0] * len(Z))
-        equal = np.append(face, 0.0)[None]
-        found = linprog([0.0] * d + [-1.0], A, b, equal, [r + float(face @ w_star)], [(None, None)] * (d + 1))
-        if found.status == 0:
-            worst = min(worst, (gamma_star - found.x[-1]) / r)
-    return worst
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["l1", "linf"])
-@pytest.mark.parametrize("seed", range(1, 3))
-def test_bound_of_theorem_3_on_corners(name, seed):
-    norm, Z, w_star, gamma_star = cornered(name, seed)
-    rho, n, B = sharpness(name, Z, w_star, gamma_star), len(Z), max(norm.dual(z) for z in Z)
-    assert rho > 0.01
-    eta = rho / (2.0 * B)
-    X = math.log(n) + B * 2.0 * math.log(n) / rho + 0.125
-    kappa, growth = eta * gamma_star * rho / (4.0 * B**2), 8.0
-    R_0 = 100.0 * X / rho
-    bar = growth / (1.0 - X / (rho * R_0))
-    m = math.ceil((bar - 1.0) * X / kappa)
-    w = R_0 * (w_star + 0.5 * X / (R_0 * B) * np.array([-1.0, -0.5, 0.3]))
-    w *= R_0 / norm(w)
-    assert log_sum(Z @ w) + gamma_star * R_0 <= X
-    for k in range(4):
-        R_k = R_0 * growth**k
-        w = w * (R_k / norm(w))
-        for t in range(m):
-            margins = Z @ w
-            u = weights(margins) @ Z
-            value = log_sum(margins) + gamma_star * R_k
-            assert rho * norm(w - R_k * w_star) - 1e-9 * R_k / R_0 <= value <= bar * X + 1e-9
-            if t > 300 and value <= X:
-                break  # the phase may as well end here: the next one needs no more
-            w = inside(norm, w, u, eta * norm.dual(u) / B**2, R_k)
-            assert norm(w) <= R_k * (1.0 + 1e-10)
-        assert value <= X
-        assert gamma_star - (Z @ w).min() / norm(w) <= B * bar * X / (rho * R_k) + 1e-12
 
 
 @pytest.mark.parametrize("name", ["l1", "linf"])

@@ -6,26 +6,19 @@ import math
 
 import numpy as np
 import pytest
+from prgd_paper.theory import velocity
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
-from prgd_paper.theory.velocity import (
-    centripetal_velocities,
-    centripetal_velocity,
-    decompose,
-    direction_error,
-    toy_attractor,
-    velocity_field,
-)
 
 import prgd
 from prgd import datasets
 
 
 def test_decompose_by_hand():
-    along, off = decompose([3.0, 4.0, 5.0], [0.0, 0.6, 0.8])
+    along, off = velocity.decompose([3.0, 4.0, 5.0], [0.0, 0.6, 0.8])
     assert along == pytest.approx(6.4)
     np.testing.assert_allclose(off, [3.0, 4.0 - 3.84, 5.0 - 5.12])
-    many_along, many_off = decompose([[3.0, 4.0, 5.0]] * 2, [0.0, 0.6, 0.8])
+    many_along, many_off = velocity.decompose([[3.0, 4.0, 5.0]] * 2, [0.0, 0.6, 0.8])
     np.testing.assert_allclose(many_along, [along, along])
     np.testing.assert_allclose(many_off, [off, off])
 
@@ -33,27 +26,27 @@ def test_decompose_by_hand():
 def test_decompose_leaves_nothing_along_far_out():
     w_star = np.full(7, 1.0) / math.sqrt(7.0)
     w = 1e12 * w_star + np.eye(7)[0] - w_star / math.sqrt(7.0)
-    _, off = decompose(w, w_star)
+    _, off = velocity.decompose(w, w_star)
     assert abs(off @ w_star) <= 1e-15 * np.linalg.norm(off)
 
 
 @pytest.mark.parametrize("w", [[1.0, 2.0, 3.0], 1.0, np.ones((2, 2, 2))])
 def test_decompose_refuses_other_dimensions(w):
     with pytest.raises(ValueError, match=r"w must have shape \(2,\)"):
-        decompose(w, [1.0, 0.0])
+        velocity.decompose(w, [1.0, 0.0])
 
 
 @pytest.mark.parametrize("w_star", [[2.0, 0.0], [0.0, 0.0], [[1.0, 0.0]], [math.nan, 0.0]])
 def test_w_star_must_have_norm_one(w_star):
     with pytest.raises(ValueError, match="norm 1"):
-        decompose([1.0, 0.0], w_star)
+        velocity.decompose([1.0, 0.0], w_star)
 
 
 @pytest.mark.parametrize("angle", [1e-12, 1e-8, 1e-3, 1.0, 3.0])
 def test_direction_error_keeps_small_angles(angle):
     w = 7.0 * np.array([math.cos(angle), math.sin(angle)])
-    assert direction_error(w, [1.0, 0.0]) == pytest.approx(2.0 * math.sin(angle / 2.0), rel=1e-12)
-    assert direction_error([w, w], [1.0, 0.0]).shape == (2,)
+    assert velocity.direction_error(w, [1.0, 0.0]) == pytest.approx(2.0 * math.sin(angle / 2.0), rel=1e-12)
+    assert velocity.direction_error([w, w], [1.0, 0.0]).shape == (2,)
 
 
 @pytest.mark.parametrize("gamma_star", [0.1, 0.5, 0.9])
@@ -66,23 +59,23 @@ def test_velocity_on_the_toy_by_hand(gamma_star, w_2):
     data = datasets.toy(gamma_star)
     problem = prgd.Problem(data.X, data.y)
     w = np.array([4.0, w_2])
-    assert centripetal_velocity(problem, w, data.w_star) == pytest.approx(expected, rel=1e-12)
-    assert centripetal_velocities(data, w, data.w_star)[0] == pytest.approx(expected, rel=1e-12)
+    assert velocity.centripetal_velocity(problem, w, data.w_star) == pytest.approx(expected, rel=1e-12)
+    assert velocity.centripetal_velocities(data, w, data.w_star)[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_many_points_at_once_agree_with_one_pass_each():
     data = random_nondegenerate(3)
     problem = prgd.Problem(data.X, data.y)
     W = 20.0 * np.random.default_rng(0).standard_normal((50, problem.d))
-    one_by_one = [centripetal_velocity(problem, w, data.w_star) for w in W]
-    np.testing.assert_allclose(centripetal_velocities(data, W, data.w_star), one_by_one, rtol=1e-9)
+    one_by_one = [velocity.centripetal_velocity(problem, w, data.w_star) for w in W]
+    np.testing.assert_allclose(velocity.centripetal_velocities(data, W, data.w_star), one_by_one, rtol=1e-9)
 
 
 def test_logistic_velocity_tends_to_the_exponential_one_far_out():
     data = datasets.toy(0.3)
     w = np.array([200.0, 2.0])
     both = [
-        centripetal_velocity(prgd.Problem(data.X, data.y, loss=loss), w, data.w_star)
+        velocity.centripetal_velocity(prgd.Problem(data.X, data.y, loss=loss), w, data.w_star)
         for loss in ("exponential", "logistic")
     ]
     assert both[0] == pytest.approx(both[1], rel=1e-12)
@@ -91,16 +84,16 @@ def test_logistic_velocity_tends_to_the_exponential_one_far_out():
 def test_velocity_is_not_defined_on_the_ray():
     data = datasets.toy(0.3)
     with pytest.raises(ValueError, match="not defined on the max-margin ray"):
-        centripetal_velocity(prgd.Problem(data.X, data.y), np.array([5.0, 0.0]), data.w_star)
-    assert math.isnan(centripetal_velocities(data, [[5.0, 0.0]], data.w_star)[0])
+        velocity.centripetal_velocity(prgd.Problem(data.X, data.y), np.array([5.0, 0.0]), data.w_star)
+    assert math.isnan(velocity.centripetal_velocities(data, [[5.0, 0.0]], data.w_star)[0])
 
 
 def test_velocity_refuses_other_dimensions():
     data = datasets.toy(0.3)
     with pytest.raises(ValueError, match=r"shape \(2,\)"):
-        centripetal_velocity(prgd.Problem(data.X, data.y), np.ones(3), data.w_star)
+        velocity.centripetal_velocity(prgd.Problem(data.X, data.y), np.ones(3), data.w_star)
     with pytest.raises(ValueError, match="2 entries"):
-        centripetal_velocities(data, [[1.0, 2.0, 3.0]], [1.0, 0.0, 0.0])
+        velocity.centripetal_velocities(data, [[1.0, 2.0, 3.0]], [1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -110,19 +103,19 @@ def test_velocity_does_not_fall_along_a_direction(seed):
     rng = np.random.default_rng(seed)
     D = np.geomspace(1e-2, 1e4, 60)
     for h in (0.0, 1.0, 30.0):
-        _, off = decompose(rng.standard_normal(data.w_star.size), data.w_star)
+        _, off = velocity.decompose(rng.standard_normal(data.w_star.size), data.w_star)
         W = h * data.w_star + np.outer(D, off / np.linalg.norm(off))
-        assert (np.diff(centripetal_velocities(data, W, data.w_star)) >= -1e-12).all()
+        assert (np.diff(velocity.centripetal_velocities(data, W, data.w_star)) >= -1e-12).all()
 
 
 def test_field_is_what_the_points_say():
     data = datasets.toy(0.6)
     x, y = np.linspace(-1.0, 5.0, 7), np.linspace(-2.0, 2.0, 5)
-    field = velocity_field(data, data.w_star, x, y)
+    field = velocity.velocity_field(data, data.w_star, x, y)
     assert field.direction.shape == (5, 7, 2)
     np.testing.assert_allclose(np.linalg.norm(field.direction, axis=2), 1.0)
     w = np.array([x[6], y[1]])
-    assert field.velocity[1, 6] == pytest.approx(centripetal_velocities(data, w, data.w_star)[0])
+    assert field.velocity[1, 6] == pytest.approx(velocity.centripetal_velocities(data, w, data.w_star)[0])
     gradient = prgd.Problem(data.X, data.y).at(w).normalized_gradient
     np.testing.assert_allclose(field.direction[1, 6], -gradient / np.linalg.norm(gradient))
     assert np.isnan(field.velocity[2]).all()  # y = 0 is the ray
@@ -130,13 +123,15 @@ def test_field_is_what_the_points_say():
 
 def test_field_draws_the_plane_only():
     with pytest.raises(ValueError, match="2 columns; got 3"):
-        velocity_field(np.eye(3), np.full(3, 3**-0.5), [1.0], [1.0])
+        velocity.velocity_field(np.eye(3), np.full(3, 3**-0.5), [1.0], [1.0])
 
 
 @pytest.mark.parametrize("gamma_star", [0.05, 0.3, 0.69, 0.7, 0.95])
 def test_attractor_keeps_ngd(gamma_star):
-    data, zone = datasets.toy(gamma_star), toy_attractor(gamma_star)
-    assert centripetal_velocities(data, [3.0, zone.line], data.w_star)[0] == pytest.approx(0.0, abs=1e-12)
+    data, zone = datasets.toy(gamma_star), velocity.toy_attractor(gamma_star)
+    assert velocity.centripetal_velocities(data, [3.0, zone.line], data.w_star)[0] == pytest.approx(
+        0.0, abs=1e-12
+    )
     problem = prgd.Problem(data.X, data.y, scale="none")
     result = prgd.run(problem, prgd.NGD(), stop=1)
     assert bool(zone.lower <= result.w[1] <= zone.upper) is zone.reached_at_once
@@ -150,7 +145,7 @@ def test_attractor_keeps_ngd(gamma_star):
 @pytest.mark.parametrize("gamma_star", [0.0, 1.0, -0.5, math.nan])
 def test_attractor_refuses_other_margins(gamma_star):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        toy_attractor(gamma_star)
+        velocity.toy_attractor(gamma_star)
 
 
 def test_random_sets_are_what_they_say():

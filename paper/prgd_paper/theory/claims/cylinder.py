@@ -154,9 +154,8 @@ def theorem_5_5_step_2() -> Finding:
     "theorem-5.5-step-3",
     where="Proof of Theorem 5.5, Step III, Appendix B",
     quote=r"for any $D\in[D_1,D_2]$ and $\bw\in\bbC(D;H)$, it holds that ... "
-    r"\frac{\frac{\sqrt{\lambda_{\min}}}{4|\cI|^2}\exp(-D)-\frac{n-|\cI|}{|\cI|}"
-    r"\exp\left(-h(\gamma_{\rm sub}^\star-\gamma^\star)\right)}{2} "
-    r"\\\geq&\frac{\sqrt{\lambda_{\min}}\exp(-D)}{16|\cI|^2}",
+    r"\frac{\frac{\sqrt{\lambda_{\min}}}{4|\cI|^2}\exp(-D)-\frac{n-|\cI|}{|\cI|}\exp\left(-h(\gamma_{\rm "
+    r"sub}^\star-\gamma^\star)\right)}{2} \\\geq&\frac{\sqrt{\lambda_{\min}}\exp(-D)}{16|\cI|^2}",
 )
 def theorem_5_5_step_3() -> Finding:
     """On the cylinder sqrt(lambda_min) e^(-D) / (4 |I|^2) less the rows off the support is at least half its
@@ -183,9 +182,8 @@ def theorem_5_5_step_3() -> Finding:
         f"{len(earlier)} sets.",
         setting=f"The {len(shares)} sets with rows off the support of {DRAWN}, at D = 2 D_0 and h = H.",
         given_in="Appendix B, Step III (D_0 and H). Readings that agree: alpha of sum 1, as Step II says, "
-        "with "
-        "every lambda_min, which cancels; every D above 2 D_0 - log 2 leaves less than half. With alpha of "
-        "sum 1 / gamma_star the line fails wherever the second term of H is the larger; on sets of small "
+        "with every lambda_min, which cancels; every D above 2 D_0 - log 2 leaves less than half. With alpha "
+        "of sum 1 / gamma_star the line fails wherever the second term of H is the larger; on sets of small "
         "gamma_star the first may be, and then the bound of Step II fails instead.",
         would_change="A set with rows off the support on which H_0 is the larger term of H; with alpha of "
         "sum 1 there is none.",

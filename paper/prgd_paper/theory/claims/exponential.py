@@ -275,8 +275,7 @@ def theorem_6_1_s7() -> Finding:
         f"The margin error leaves the range from rho sin(angle) to the direction error on {failures} of "
         f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}). "
         "Lemma A.1, which the proof cites, gives the upper side; the lower one is Lemma C.2, since the "
-        "square "
-        "of e^-Theta(t) is e^-Theta(t).",
+        "square of e^-Theta(t) is e^-Theta(t).",
         setting=RAN,
         would_change="A run whose margin error leaves the range.",
         what="runs on which the margin error leaves its bounds",

@@ -13,17 +13,7 @@ from prgd.core.types import Array
 from prgd.datasets import synthetic_one, synthetic_two
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
-from prgd_paper.theory.claims.runs import (
-    GD_SETTING,
-    GD_STEPS,
-    LAST_LOG_T,
-    NGD_ETA,
-    NGD_SETTING,
-    NGD_STEPS,
-    gamma_star,
-    gd_runs,
-    ngd_runs,
-)
+from prgd_paper.theory.claims import runs
 from prgd_paper.theory.nondegeneracy import assumptions
 from prgd_paper.theory.orthogonal_dynamics import Trace, follow, orthogonal
 from prgd_paper.theory.rates import RateFit, fit_rate
@@ -33,7 +23,7 @@ from prgd_paper.theory.sampled_runs import log_times
 gd_claim, ngd_claim = (
     partial(claim, where=f"Theorem 6.4 ({m}), Section 6.2, proof in Appendix C.2") for m in ("GD", "NGD")
 )
-NGD_WINDOW = (2000, NGD_STEPS)
+NGD_WINDOW = (2000, runs.NGD_STEPS)
 CLOSE = 0.1  # a fitted exponent agrees with the theorem's if it is this near
 LIMITS = "A set on which that product stays away from its limit, at however late a time."
 
@@ -46,8 +36,8 @@ def _steepest(f: Trace) -> float:
 
 def _over_limit(error: Callable[[Trace], Array], size: Callable[[Trace], float]) -> Array:
     """Return log t times the error, over its limit gamma_star * size, for each set, late in the run."""
-    late = [f.log_t >= 0.1 * LAST_LOG_T for f in gd_runs()]
-    scaled = [error(f) * f.log_t / (gamma_star(f) * size(f)) for f in gd_runs()]
+    late = [f.log_t >= 0.1 * runs.LAST_LOG_T for f in runs.gd_runs()]
+    scaled = [error(f) * f.log_t / (runs.gamma_star(f) * size(f)) for f in runs.gd_runs()]
     return np.array([product[is_late] for product, is_late in zip(scaled, late, strict=True)])
 
 
@@ -63,11 +53,11 @@ def gd_direction() -> Finding:
     return Finding(
         (worst, "<=", 0.05),
         f"On {len(product)} sets log t times the error of direction is within {worst:.1%} of gamma_star "
-        f"||v_star||, relative, from log t = {0.1 * LAST_LOG_T:,.0f} on. That limit is positive exactly when "
-        "the mean is elsewhere, and bounds the error from both sides.",
+        f"||v_star||, relative, from log t = {0.1 * runs.LAST_LOG_T:,.0f} on. That limit is positive exactly "
+        "when the mean is elsewhere, and bounds the error from both sides.",
         figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
         what="largest relative distance of (log t) e(t) from its limit",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         would_change=LIMITS,
     )
 
@@ -79,29 +69,29 @@ def gd_margin() -> Finding:
     Ask whether (log t)^2 times the margin error stays away from 0.
     """
     product = _over_limit(lambda f: f.margin, _steepest)
-    scaled = [(f.margin * f.log_t**2)[f.log_t >= math.log(GD_STEPS)] for f in gd_runs()]
+    scaled = [(f.margin * f.log_t**2)[f.log_t >= math.log(runs.GD_STEPS)] for f in runs.gd_runs()]
     growth = [float(error[-1] / error[0]) for error in scaled]
     return Finding(
         (min(growth), ">=", 1.0),
-        f"(log t)^2 times the margin error grows by factors of {min(growth):.0e} to {max(growth):.0e} from "
-        f"t = {GD_STEPS:,} to the end, where the bound asks that it does not vanish: the error itself is "
-        f"Theta(1 / log t), with log t times it within {np.abs(product - 1.0).max():.1%} of gamma_star "
-        "max_i <v_star, -P_perp(z_i)>. The bound holds and is not tight.",
+        f"(log t)^2 times the margin error grows by factors of {min(growth):.0e} to {max(growth):.0e} from t "
+        f"= {runs.GD_STEPS:,} to the end, where the bound asks that it does not vanish: the error itself is "
+        f"Theta(1 / log t), with log t times it within {np.abs(product - 1.0).max():.1%} of gamma_star max_i "
+        "<v_star, -P_perp(z_i)>. The bound holds and is not tight.",
         figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
         what="smallest growth of (log t)^2 times the margin error",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         would_change="A set on which (log t)^2 times the margin error goes to 0.",
     )
 
 
 def _ngd_fits(error: Callable[[Trace], Array]) -> list[RateFit]:
-    return [fit_rate(f.t, error(f), NGD_WINDOW) for f in ngd_runs()]
+    return [fit_rate(f.t, error(f), NGD_WINDOW) for f in runs.ngd_runs()]
 
 
 def _undecided(fits: list[RateFit]) -> str:
     """Return in words how many sets do not decide; P_perp(w) is far from v_star on such sets."""
     open_sets = [k for k, fit in enumerate(fits) if fit.rate == "undecided"]
-    far = sum(float(f.distance[-1]) > 0.01 * float(np.linalg.norm(f.target.v_star)) for f in ngd_runs())
+    far = sum(float(f.distance[-1]) > 0.01 * float(np.linalg.norm(f.target.v_star)) for f in runs.ngd_runs())
     return (
         f"{len(open_sets)} of {len(fits)} sets do not decide at this horizon; on {far} P_perp(w(t)) is still "
         "more than 1 % away from v_star."
@@ -128,7 +118,7 @@ def ngd_direction() -> Finding:
         f"needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="share of sets",
-        setting=NGD_SETTING,
+        setting=runs.NGD_SETTING,
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
     )
@@ -152,7 +142,7 @@ def ngd_margin() -> Finding:
         f"the orthogonal parts of the support vectors surround 0. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="largest exponent",
-        setting=NGD_SETTING,
+        setting=runs.NGD_SETTING,
         not_given="the step from which on its asymptotic rate must show",
         would_change="A set on which the margin error falls faster than 1 / t^2, at ever longer horizons.",
     )
@@ -169,11 +159,11 @@ def ngd_on_the_synthetic_sets() -> Finding:
     for data in (synthetic_one(0), synthetic_two(3)):
         distance = max(distance, assumptions(data).off_mean.number)
         g = geometry(data)
-        expected.append(NGD_ETA * g.reference.gamma_star * g.delta)
+        expected.append(runs.NGD_ETA * g.reference.gamma_star * g.delta)
         last = min(max(20.0 / expected[-1], 10_000.0), 60_000.0)
         times = log_times(int(last), count=200, first=int(0.2 * last))
         problem = Problem(data.X, data.y, scale="none", n_jobs=1)
-        trace = follow(problem, NGD(NGD_ETA), orthogonal(g), times)
+        trace = follow(problem, NGD(runs.NGD_ETA), orthogonal(g), times)
         # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
     seen = [fit.constant if fit.rate == "e^-ct" else math.inf for fit in fitted]

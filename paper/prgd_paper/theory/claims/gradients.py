@@ -43,8 +43,7 @@ def gradient_along_the_ray() -> Finding:
     return Finding(
         (slack, ">=", -1e-12),
         f"Over {2 * N_SETS} sets and {N_POINTS} w each, of norm 1e-3 to 1e4, no bound is broken beyond "
-        "rounding: the "
-        f"smallest distance to one is {slack:.1e}, and the lower one comes within a factor of "
+        f"rounding: the smallest distance to one is {slack:.1e}, and the lower one comes within a factor of "
         f"{closest:.4f}.",
         setting=f"{N_SETS} random sets that meet Assumption 5.4 and {N_SETS} of 30 Gaussian rows in 20 "
         f"columns (seeds 0 to {N_SETS - 1} each), all rows of norm at most 1, {N_POINTS} random w on each.",

@@ -93,10 +93,9 @@ def strong_convexity() -> Finding:
     return Finding(
         (printed, ">=", 1.0),
         f"On 200 random quadratics f - f* falls to {printed:.2g} of the printed third bound: the distance "
-        "must be squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least "
-        f"ratio {squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD "
-        "uses the printed one, and stands with mu eps_0^2 / 2 in place of mu eps_0 / 4: the theorem is "
-        "untouched.",
+        "must be squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least ratio "
+        f"{squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD uses the "
+        "printed one, and stands with mu eps_0^2 / 2 in place of mu eps_0 / 4: the theorem is untouched.",
         figures={"with the square": squared, "other three": others},
         setting="200 quadratics <w, H w> / 2 in 1 to 5 dimensions, H = A A^T + I / 10 with A Gaussian (seed "
         "0), 20 pairs of Gaussian points of size 0.1, 1 or 10 each.",

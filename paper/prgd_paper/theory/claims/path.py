@@ -9,19 +9,10 @@ from functools import cache
 import numpy as np
 
 from prgd_paper.claims import Finding, claim
+from prgd_paper.theory import path_survey as survey
 from prgd_paper.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR, Reading
 from prgd_paper.theory.path_limits import FALL, NEXT, RHO, drift_distance, gate_ratios
 from prgd_paper.theory.path_problems import KINDS, PathProblem, path_problem
-from prgd_paper.theory.path_survey import (
-    IDLE,
-    SETTINGS,
-    STRICT,
-    Summary,
-    any_point_readings,
-    limit_readings,
-    path_readings,
-    summarise,
-)
 
 WHERE = "beyond the paper: docs/exponential.md"
 SEEDS = range(7)  # one problem of each kind
@@ -30,9 +21,9 @@ POINTS = 4  # penalties of a path, each a hundredth of the one before
 LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limits
 SETTING = (
     f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
-    f"({', '.join(KINDS)}), in {', '.join(SETTINGS)}: {POINTS} points of the path and as many random points "
-    "around it, in extended precision, and random w of lengths up to 3e5, half of them with sample weights, "
-    "in float64."
+    f"({', '.join(KINDS)}), in {', '.join(survey.SETTINGS)}: {POINTS} points of the path and as many random "
+    "points around it, in extended precision, and random w of lengths up to 3e5, half of them with sample "
+    "weights, in float64."
 )
 LIMIT_SETTING = (
     f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
@@ -42,14 +33,14 @@ LIMIT_SETTING = (
 
 
 @cache
-def _survey() -> dict[str, Summary]:
+def _survey() -> dict[str, survey.Summary]:
     """Return readings of E4 to E8 on all sets and settings, summarised."""
     found: list[Reading] = []
     for problem in _problems(SEEDS):
-        for setting in SETTINGS:
-            found += path_readings(problem, setting, POINTS)
-        found += any_point_readings(problem.Z, problem.signs, len(found))
-    return summarise(found)
+        for setting in survey.SETTINGS:
+            found += survey.path_readings(problem, setting, POINTS)
+        found += survey.any_point_readings(problem.Z, problem.signs, len(found))
+    return survey.summarise(found)
 
 
 def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[PathProblem]:
@@ -57,13 +48,15 @@ def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[Path
 
 
 @cache
-def _limits(kinds: tuple[str, ...]) -> dict[str, Summary]:
+def _limits(kinds: tuple[str, ...]) -> dict[str, survey.Summary]:
     """Return readings of E9 to E12 on sets of some kinds, summarised."""
-    return summarise(r for problem in _problems(LIMIT_SEEDS, kinds) for r in limit_readings(problem))
+    return survey.summarise(
+        r for problem in _problems(LIMIT_SEEDS, kinds) for r in survey.limit_readings(problem)
+    )
 
 
 def _finding(
-    found: dict[str, Summary],
+    found: dict[str, survey.Summary],
     names: tuple[str, ...],
     sentence: str,
     would_change: str,
@@ -141,9 +134,8 @@ def gap_on_path() -> Finding:
     return _finding(
         found,
         ("E6 U = lam R", "E6", "E6 bound"),
-        f"The gap and lam Delta / U^2 agree to {found['E6'].extreme:.0e} (median "
-        f"{found['E6'].median:.0e}), and the gap is {found['E6 bound'].median:.3f} of lam Delta / "
-        "gamma_star^2 in the median.",
+        f"The gap and lam Delta / U^2 agree to {found['E6'].extreme:.0e} (median {found['E6'].median:.0e}), "
+        f"and the gap is {found['E6 bound'].median:.3f} of lam Delta / gamma_star^2 in the median.",
         "A point of the path whose gap differs from lam Delta / U^2 by more than its residual and rounding "
         "allow.",
     )
@@ -208,7 +200,7 @@ def expansion() -> Finding:
 
     Count the sets on which the remainder does not fall 50 times where lam falls 10 times, or a bound fails.
     """
-    found = _limits(STRICT)
+    found = _limits(survey.STRICT)
     return _finding(
         found,
         ("E9", "E9 c_2", "E9 norm", "E9 whole path", "E9 U"),
@@ -229,7 +221,7 @@ def one_system() -> Finding:
 
     Hold predictor, h and its margin against the leading terms at 1e-4 of the smallest curvature.
     """
-    found = _limits(STRICT)
+    found = _limits(survey.STRICT)
     return _finding(
         found,
         ("E10 h", "E10 predictor", "E10 constant", "E10 with lam", "E10 gap of h", "E10 100-fold"),
@@ -252,8 +244,8 @@ def drift_of_the_path() -> Finding:
 
     Count the points at which one of the two bounds fails that force v / log(1/lam) to b.
     """
-    found = _limits(IDLE)
-    apart = [drift_distance(problem) for problem in _problems(LIMIT_SEEDS, IDLE)]
+    found = _limits(survey.IDLE)
+    apart = [drift_distance(problem) for problem in _problems(LIMIT_SEEDS, survey.IDLE)]
     return _finding(
         found,
         ("E11 length", "E11 idle rows"),
@@ -274,7 +266,7 @@ def linear_programs() -> Finding:
 
     Count the programs whose remainder at a smaller lam is more than twice what exp(-kappa/lam) / lam says.
     """
-    found = _limits(tuple(kind for kind in KINDS if kind not in (*STRICT, *IDLE)))
+    found = _limits(tuple(kind for kind in KINDS if kind not in (*survey.STRICT, *survey.IDLE)))
     return _finding(
         found,
         ("E12", "E12 gap", "E12 every row"),

@@ -8,16 +8,7 @@ import numpy as np
 
 from prgd.core.types import Array
 from prgd_paper.claims import Finding, claim
-from prgd_paper.theory.claims.runs import (
-    GD_ETA,
-    GD_SETTING,
-    LAST_LOG_T,
-    NGD_ETA,
-    NGD_SETTING,
-    gamma_star,
-    gd_runs,
-    ngd_runs,
-)
+from prgd_paper.theory.claims import runs
 from prgd_paper.theory.orthogonal_dynamics import gd_limit
 
 
@@ -39,16 +30,16 @@ def gd_converges() -> Finding:
     Hold the error of direction along GD against its asymptote.
     """
     # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
-    limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in gd_runs()]
-    worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(gd_runs(), limits, strict=True))
-    last = max(float(f.direction[-1]) for f in gd_runs())
+    limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in runs.gd_runs()]
+    worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(runs.gd_runs(), limits, strict=True))
+    last = max(float(f.direction[-1]) for f in runs.gd_runs())
     return Finding(
         (worst, "<=", 0.02),
-        f"At log t = {LAST_LOG_T:,.0f} the errors of direction are at most {last:.0e}, and within "
+        f"At log t = {runs.LAST_LOG_T:,.0f} the errors of direction are at most {last:.0e}, and within "
         f"{worst:.0e} of ||v_star|| / <w, w_star>, relative, which goes to 0 like 1 / log t.",
         figures={"largest error left": last},
         what="largest relative distance of the error from its asymptote",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         would_change="A set on which the error of direction stays away from 0.",
     )
 
@@ -63,8 +54,8 @@ def gd_norm() -> Finding:
 
     Fit the growth of GD's norm.
     """
-    slopes = [gamma_star(f) * _slope(f.log_t, np.linalg.norm(f.w, axis=1)) for f in gd_runs()]
-    bounds = [float((f.direction * f.log_t)[f.t >= 100].max()) for f in gd_runs()]
+    slopes = [runs.gamma_star(f) * _slope(f.log_t, np.linalg.norm(f.w, axis=1)) for f in runs.gd_runs()]
+    bounds = [float((f.direction * f.log_t)[f.t >= 100].max()) for f in runs.gd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
         (worst, "<=", 0.05),
@@ -73,7 +64,7 @@ def gd_norm() -> Finding:
         "from t = 100 on.",
         figures={"slopes times gamma_star": [round(s, 4) for s in slopes]},
         what="largest relative distance of the slope from 1 / gamma_star",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         would_change="A set on which ||w|| / log t goes to 0 or to infinity.",
     )
 
@@ -88,8 +79,11 @@ def ngd_norm() -> Finding:
 
     Fit the growth of NGD's norm.
     """
-    slopes = [_slope(f.t, np.linalg.norm(f.w, axis=1)) / (NGD_ETA * gamma_star(f)) for f in ngd_runs()]
-    bounds = [float((f.direction * f.t)[f.t >= 100].max()) for f in ngd_runs()]
+    slopes = [
+        _slope(f.t, np.linalg.norm(f.w, axis=1)) / (runs.NGD_ETA * runs.gamma_star(f))
+        for f in runs.ngd_runs()
+    ]
+    bounds = [float((f.direction * f.t)[f.t >= 100].max()) for f in runs.ngd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
         (worst, "<=", 0.05),
@@ -97,7 +91,7 @@ def ngd_norm() -> Finding:
         f"that, relative, on {len(slopes)} sets. e(t) t stays below {max(bounds):.1f} from t = 100 on.",
         figures={"slopes over eta gamma_star": [round(s, 6) for s in slopes]},
         what="largest relative distance of the slope from eta gamma_star",
-        setting=NGD_SETTING,
+        setting=runs.NGD_SETTING,
         would_change="A set on which ||w|| / t goes to 0 or to infinity.",
     )
 
@@ -115,14 +109,14 @@ def ngd_orthogonal_part() -> Finding:
 
     Follow the orthogonal part of NGD to v_star.
     """
-    late = [f.log_t >= f.log_t[-1] - math.log(10.0) for f in ngd_runs()]
+    late = [f.log_t >= f.log_t[-1] - math.log(10.0) for f in runs.ngd_runs()]
     # Bounded: the distance in the last decade of t does not exceed what it was before.
     growth = [
         float(f.distance[is_late].max() / f.distance[~is_late].max())
-        for f, is_late in zip(ngd_runs(), late, strict=True)
+        for f, is_late in zip(runs.ngd_runs(), late, strict=True)
     ]
-    arrived = sum(float(f.distance[-1]) <= 1e-6 for f in ngd_runs())
-    targets = [f.target for f in ngd_runs()]
+    arrived = sum(float(f.distance[-1]) <= 1e-6 for f in runs.ngd_runs())
+    targets = [f.target for f in runs.ngd_runs()]
     # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
     curvature = min(target.curvature[0] * math.exp(target.log_loss_star) for target in targets)
     slope = max(float(np.linalg.norm(target.gradient(target.v_star))) for target in targets)
@@ -134,7 +128,7 @@ def ngd_orthogonal_part() -> Finding:
         f"its smallest curvature there {curvature:.1e}, positive.",
         figures={"growth": [round(x, 4) for x in growth], "curvature": curvature},
         what="largest distance from v_star in the last decade, over the largest before",
-        setting=NGD_SETTING,
+        setting=runs.NGD_SETTING,
         would_change="A set on which the distance grows without bound.",
     )
 
@@ -151,8 +145,10 @@ def gd_limit_as_printed() -> Finding:
 
     Measure how fast GD moves along w_star.
     """
-    slopes = [_slope(f.log_t, f.along) for f in gd_runs()]
-    worst = max(abs(slope * gamma_star(f) - 1.0) for slope, f in zip(slopes, gd_runs(), strict=True))
+    slopes = [_slope(f.log_t, f.along) for f in runs.gd_runs()]
+    worst = max(
+        abs(slope * runs.gamma_star(f) - 1.0) for slope, f in zip(slopes, runs.gd_runs(), strict=True)
+    )
     return Finding(
         ((min(slopes), max(slopes)), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
@@ -163,7 +159,7 @@ def gd_limit_as_printed() -> Finding:
         tolerance=0.05,
         figures={"slopes": [round(s, 3) for s in slopes]},
         what="growth of <w, w_star> per log t",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         given_in="Theorem C.7: L as in Section 3, a mean over the rows, and w_star of norm 1. With a sum in "
         "place of the mean the slope is the same",
         would_change="A reading in which w_star has norm 1 / gamma_star, as in the work that is quoted: then "
@@ -179,22 +175,22 @@ def gd_limit_corrected() -> Finding:
     Measure the distance of GD from its corrected asymptote.
     """
     worst, off, equation, signs = 0.0, 0.0, 0.0, []
-    for f in gd_runs():
+    for f in runs.gd_runs():
         g = f.target.geometry
-        limit = gd_limit(g, GD_ETA)
+        limit = gd_limit(g, runs.GD_ETA)
         size = float(np.linalg.norm(limit.w_tilde))
         worst = max(worst, float(f.gd_distance[-1]) / size)
         off = max(off, float(f.distance[-1]))
-        weights = GD_ETA / g.n * np.exp(-(g.Z[g.is_support] @ limit.w_tilde))
+        weights = runs.GD_ETA / g.n * np.exp(-(g.Z[g.is_support] @ limit.w_tilde))
         equation = max(equation, float(np.linalg.norm(g.Z[g.is_support].T @ weights - limit.slope)))
         signs.append(limit.along)
     return Finding(
         (worst, "<=", 0.01),
-        f"At log t = {LAST_LOG_T:,.0f} w(t) - (w_star / gamma_star) log t is within {worst:.1e} of w~, "
+        f"At log t = {runs.LAST_LOG_T:,.0f} w(t) - (w_star / gamma_star) log t is within {worst:.1e} of w~, "
         f"relative, and its orthogonal part within {off:.1e} of v_star, on {len(signs)} sets; w~ solves its "
         f"equation to {equation:.0e}. <w~, w_star> is {min(signs):.1f} to {max(signs):.1f}.",
         figures={"part along w_star": [round(c, 3) for c in signs], "equation": equation},
         what="largest relative distance of w(t) - (w_star / gamma_star) log t from w~",
-        setting=GD_SETTING,
+        setting=runs.GD_SETTING,
         would_change="A set on which that difference stays away from w~.",
     )

@@ -23,9 +23,8 @@ GD_ETA, GD_STEPS = 0.5, 10_000  # Every result about GD allows steps up to 1/2.
 LAST_LOG_T = 1e6
 NGD_ETA, NGD_STEPS = 1.0, 20_000
 GD_SETTING = (
-    f"The toy set with gamma_star = 0.3 and random sets that meet the conditions, seeds 0 to {SEEDS[-1]}. "
-    f"GD from 0 with eta = {GD_ETA:g}, {GD_STEPS:,} steps, then gradient flow up to log t = "
-    f"{LAST_LOG_T:,.0f}."
+    f"The toy set with gamma_star = 0.3 and random sets that meet the conditions, seeds 0 to {SEEDS[-1]}. GD "
+    f"from 0 with eta = {GD_ETA:g}, {GD_STEPS:,} steps, then gradient flow up to log t = {LAST_LOG_T:,.0f}."
 )
 NGD_SETTING = (
     f"The toy set with gamma_star = 0.3 and random sets that meet the conditions, seeds 0 to {SEEDS[-1]}. "

@@ -31,15 +31,14 @@ KINDS = (
     "margin rows without weight",
 )
 SETTING = (
-    f"AcceleratedPRGD() from 0 on {len(SEEDS)} of 100 random sets of 2 to 200 rows: "
-    f"{', '.join(KINDS)}. As many steps as the bound allows for an "
-    f"error of {LEVELS[-1]:g}."
+    f"AcceleratedPRGD() from 0 on {len(SEEDS)} of 100 random sets of 2 to 200 rows: {', '.join(KINDS)}. As "
+    f"many steps as the bound allows for an error of {LEVELS[-1]:g}."
 )
 LATE = 9  # ends of phases to which a rate is fitted, the last ones: early phases are about other terms
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class ScheduleRun:
     """One run of accelerated PRGD, held against Theorem E13.
 
     Attributes
@@ -105,7 +104,7 @@ def schedule_problem(seed: int) -> tuple[str, Array]:
 
 
 @cache
-def measured(seed: int) -> Measured:
+def measured(seed: int) -> ScheduleRun:
     """Run accelerated PRGD on one set for as many steps as the bound allows for the smallest of LEVELS."""
     kind, Z = schedule_problem(seed)
     problem, algorithm = Problem(Z, scale="none", n_jobs=1), AcceleratedPRGD()
@@ -129,7 +128,7 @@ def measured(seed: int) -> Measured:
             if after.t >= bounds[-1]:
                 break
         s = after
-    return Measured(
+    return ScheduleRun(
         kind=kind,
         shape=Z.shape,
         gamma=gamma_star / problem.max_norm,

@@ -56,9 +56,8 @@ def _first_step_in_attractor(gamma_star: float) -> bool:
 @claim(
     "proposition-4.1-ngd",
     where="Proposition 4.1 (NGD), Section 4, proof in Appendix A.1",
-    quote=r"both the margin maximization and directional convergence are at (tight) polynomial rates: "
-    r"$\norm{\hat{\bw}(t)-\bw^\star}=\Theta\left({1}/{t}\right),"
-    r"\gamma^{\star}-\gamma(\bw(t))=\Theta\left({1}/{t}\right)$",
+    quote="both the margin maximization and directional convergence are at (tight) polynomial rates: "
+    r"$\norm{\hat{\bw}(t)-\bw^\star}=\Theta\left({1}/{t}\right),\gamma^{\star}-\gamma(\bw(t))=\Theta\left({1}/{t}\right)$",
 )
 def ngd_on_the_toy() -> Finding:
     """On Dataset 1, NGD with eta = 1 from 0 has direction and margin error Theta(1/t).
@@ -78,12 +77,11 @@ def ngd_on_the_toy() -> Finding:
     return Finding(
         (worst, "<=", 0.02),
         f"Exponents fitted to t = 1000 to 10,000 at {len(MARGINS)} margins from {MARGINS[0]} to "
-        f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin. "
-        "The proof as printed begins with x(1) in [-log 2 / 2, log 2 / 2], which holds for gamma_star <= "
-        f"sqrt(1 - 3 log(2) / 4) = {math.sqrt(1 - 0.75 * math.log(2)):.6f} (found by bisection on NGD's "
-        f"own first step: {printed:.6f}); above it NGD enters the attractor later, and the rate is the "
-        "same, since x(t) increases to 0 from below: log 2 / (2 s) >= w_2(t) >= w_2(1) = s / 3 for every "
-        "gamma_star.",
+        f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin. The "
+        "proof as printed begins with x(1) in [-log 2 / 2, log 2 / 2], which holds for gamma_star <= sqrt(1 "
+        f"- 3 log(2) / 4) = {math.sqrt(1 - 0.75 * math.log(2)):.6f} (found by bisection on NGD's own first "
+        f"step: {printed:.6f}); above it NGD enters the attractor later, and the rate is the same, since "
+        "x(t) increases to 0 from below: log 2 / (2 s) >= w_2(t) >= w_2(1) = s / 3 for every gamma_star.",
         figures={"largest gamma_star of the proof": printed, "never above the line": stays},
         setting=f"Dataset 1 with {len(MARGINS)} values of gamma_star, NGD with eta = 1 from 0, 10,000 steps.",
         would_change="A gamma_star in (0, 1) at which a fitted exponent is off 1 by more than 0.02.",
