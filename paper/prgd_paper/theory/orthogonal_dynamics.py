@@ -117,7 +117,8 @@ def orthogonal(data: Any) -> Orthogonal:
     if "positive" in g.degenerate:
         raise ValueError(
             "No dual weights are positive on every support vector (Assumption 5.4 fails), so L_perp has no "
-            "minimiser: P_perp(w) drifts to infinity along GD and NGD. See prgd_paper.theory.assumptions."
+            "minimiser: P_perp(w) drifts to infinity along GD and NGD. See "
+            "prgd_paper.theory.nondegeneracy.assumptions."
         )
     U = g.U[g.is_support]
     _, sigma, Vt = np.linalg.svd(U, full_matrices=False)

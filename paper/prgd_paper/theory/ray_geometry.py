@@ -172,7 +172,7 @@ def require_nondegenerate(data: Any) -> Geometry:
         raise ValueError(
             f"The data are degenerate (Assumption 5.4 fails: {g.degenerate}), and no favourable cylinder "
             "exists: along some direction the velocity is not positive, however large D and H. "
-            "See prgd_paper.theory.assumptions."
+            "See prgd_paper.theory.nondegeneracy.assumptions."
         )
     if g.U.shape[1] == 0:
         raise ValueError(

@@ -21,7 +21,7 @@ EPS = float(np.finfo(np.float64).eps)
 # A margin is a sum of products, so it is known to a few units in the last place of the largest row.
 ROUNDING = 64.0 * EPS
 ZERO_WEIGHT = 1e-13  # weights have sum 1: a smaller one is what the solver left of zero
-TOL = 1e-15  # relative gap that the solver is asked for: it ends where rounding stops it
+TOL = 1e-14  # relative gap that the solver is asked for: a smaller one is below rounding on many sets
 LongArray = npt.NDArray[np.longdouble]
 # A row is a support vector if its margin is within this fraction of gamma_star, or within rounding.
 SUPPORT_SHARE = 1e-9

@@ -182,7 +182,7 @@ def positive_duals_for_almost_all_data() -> Finding:
         f"measure 0. On rows of small integers {grid} of {N_DRAWS} draws fail. The paper says this of the "
         f"first part only, and rightly: the support vectors span the data in {shares} of the draws.",
         setting=f"Gaussian rows, n x d as listed, turned to one side of a random direction, {N_DRAWS} draws "
-        f"each (seeds 0 to {N_DRAWS - 1}); the condition asked by prgd_paper.theory.assumptions.",
+        f"each (seeds 0 to {N_DRAWS - 1}); asked by prgd_paper.theory.nondegeneracy.assumptions.",
         would_change="One draw from a density in which a support vector has the dual weight 0.",
         figures={
             "smallest dual weight": lowest,
