@@ -49,6 +49,13 @@ def call(*args: object, code: int = 0, input: bytes | None = None, **env: str):
     return found
 
 
+def refused(*args: object) -> str:
+    """Return the one line on standard error with which a command refuses its arguments."""
+    found = call(*args, code=2).stderr
+    assert found.count("\n") == 1, found
+    return found
+
+
 def start(*args: object, **options: object) -> subprocess.Popen:
     forced = ("GITHUB_ACTIONS", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "TERMINAL_WIDTH", "COLUMNS")
     env = {name: value for name, value in os.environ.items() if name not in forced}
@@ -131,11 +138,16 @@ def write_three(file: str = "three.csv", classes: int = 3) -> tuple[np.ndarray, 
     X = rng.normal(size=(45, 3)) + 6.0 * np.eye(3)[codes]
     kept = codes < classes
     X, y = X[kept], np.array(COLOURS)[codes[kept]]
+    write_csv(file, ["a", "b", "c", "class"], X, y)
+    return X, y
+
+
+def write_csv(file: str, columns: list[str], X: np.ndarray, y: np.ndarray) -> None:
+    """Write rows with their labels in the last column."""
     with Path(file).open("w", newline="") as opened:
         writer = csv.writer(opened)
-        writer.writerow(["a", "b", "c", "class"])
-        writer.writerows([*x, k] for x, k in zip(X.tolist(), y, strict=True))
-    return X, y
+        writer.writerow(columns)
+        writer.writerows([*x, k] for x, k in zip(X.tolist(), y.tolist(), strict=True))
 
 
 def interrupt_after(monkeypatch, calls: int) -> None:

@@ -285,42 +285,6 @@ def test_squares_beyond_the_floating_range():
             prgd.Problem(X * scale, y)
 
 
-# Ctrl-C
-
-
-@pytest.mark.parametrize("calls", [1, 2])
-def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
-    X, y = gaussian(n=2000, d=30)
-    exact = prgd.max_margin(X, y, tol=1e-9)
-    # one pass for the smallest margins starts the working set, and one ends each round
-    smallest, left = prgd.Problem.smallest, [calls + 1]
-
-    def interrupted(*args):
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        return smallest(*args)
-
-    monkeypatch.setattr(prgd.Problem, "smallest", interrupted)
-    result = prgd.max_margin(X, y, tol=1e-14)
-    assert result.status is Status.INTERRUPTED
-    assert result.margin <= exact.upper_bound
-    assert result.upper_bound >= exact.margin
-    assert result.check(X, y).is_valid
-    assert len(result.history) == calls
-
-
-def test_ctrl_c_before_there_is_an_interval(monkeypatch):
-    from prgd.maxmargin import hard
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(hard, "descend", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        prgd.max_margin(*gaussian())
-
-
 # Warm starts
 
 
@@ -349,12 +313,6 @@ def test_a_warm_start_that_does_not_fit():
 def test_parameters_of_another_kind(estimator, name, value, message):
     with pytest.raises(ValueError, match=message):
         estimator(**{name: value}).fit([[0.0], [1.0]], [0, 1])
-
-
-@pytest.mark.parametrize(("name", "value"), [("polish", None), ("max_passes", 1.5), ("max_passes", True)])
-def test_parameters_of_the_solver_of_another_kind(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        MaxMarginClassifier(**{name: value}).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_numbers_of_numpy_are_parameters():

@@ -301,16 +301,6 @@ def test_calibration_is_one_line():
     assert (p.argmax(axis=1) == y).mean() > 0.9
 
 
-@pytest.mark.slow
-@ignore_not_separable
-def test_issue_examples_are_as_accurate_as_logistic_regression():
-    X, y = make_blobs(600, 5, centers=4, cluster_std=4.0, random_state=0)
-    for data in ((X, y), load_iris(return_X_y=True)):
-        folds = StratifiedKFold(5, shuffle=True, random_state=1)
-        found = cross_val_score(MaxMarginClassifier(), *data, cv=folds).mean()
-        assert found >= cross_val_score(LogisticRegression(max_iter=2000), *data, cv=folds).mean() - 0.02
-
-
 def test_prgd_claims_nothing_about_separable_data():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.warns(NotSeparableWarning, match="Whether one does is not decided here") as caught:
@@ -486,6 +476,9 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
     [
         (MaxMarginClassifier(tol=-1), "tol must be a finite number above 0"),
         (MaxMarginClassifier(max_passes=0), "max_passes must be an integer of at least 1"),
+        (MaxMarginClassifier(max_passes=1.5), "max_passes must be"),
+        (MaxMarginClassifier(max_passes=True), "max_passes must be"),
+        (MaxMarginClassifier(polish=None), "polish must be True or False"),
         (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
         (PRGDClassifier(warmup_steps=0), "warmup_steps must be an integer of at least 1"),
         (PRGDClassifier(max_iter=-1), "max_iter must be an integer of at least 0"),

@@ -32,68 +32,44 @@ RUN = ["run", "toy:0.05", "--warmup", "gd:500", "--steps", "1500", "--save-every
 FIT = ["fit", "DATA", "--tol", "1e-9", "--quiet", "--out"]
 REPRODUCE = ["reproduce", "--only", "figure-1", "--quick", "--jobs", "1", "--out"]
 TRAIN = [
-    "train",
-    "--epochs",
-    "1",
-    "--device",
-    "cpu",
-    "--threads",
-    "1",
-    "--quiet",
-    "--save-every",
-    "0.05",
+    *["train", "--epochs", "1", "--device", "cpu", "--threads", "1", "--quiet", "--save-every", "0.05"],
     "--out",
 ]
 TIMES = ("seconds", "time")  # columns that no two runs have in common
 
 
-def arrays_of(file: Path) -> dict[str, bytes]:
-    """Return the arrays of a result, and its history without the columns of times."""
-    result = prgd.Result.load(file)
-    with np.load(file) as found:
-        arrays = {f"{file.name} {name}": found[name].tobytes() for name in found.files if name != "history"}
-    for name in result.history.columns:
-        if name not in TIMES:
-            arrays[f"{file.name} {name}"] = result.history[name].tobytes()
-    return arrays
+def contents(folder: Path) -> dict[str, Any]:
+    """Return what a command left, file by file, without times; records and pages of a report have them."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*.*")):
+        name = str(path.relative_to(folder))
+        if path.suffix in (".png", ".svg"):
+            found[name] = path.read_bytes()
+        elif path.suffix == ".csv":
+            with path.open(encoding="utf-8") as file:
+                found[name] = [_timeless(row) for row in csv.DictReader(file)]
+        elif path.name == "claims.json":
+            found[name] = [_timeless(claim) for claim in json.loads(path.read_text(encoding="utf-8"))]
+        elif path.suffix == ".npz":
+            history = prgd.Result.load(path).history
+            found |= {f"{name} {c}": history[c].tobytes() for c in history.columns if c not in TIMES}
+            with np.load(path) as arrays:
+                found |= {f"{name} {k}": arrays[k].tobytes() for k in arrays.files if k != "history"}
+        elif path.name == "checkpoint.pt":
+            import torch
+
+            found |= _parts(name, torch.load(path, weights_only=True))
+    return found
 
 
-def files_of_run(folder: Path) -> dict[str, Any]:
-    """Return what ``prgd run`` left."""
-    plain = {name: (folder / name).read_bytes() for name in ("history.csv", "warmup.csv", "gap.png")}
-    return plain | arrays_of(folder / "result.npz") | arrays_of(folder / "warmup-result.npz")
-
-
-def files_of_fit(folder: Path) -> dict[str, Any]:
-    """Return what ``prgd fit`` left."""
-    return arrays_of(folder / "model.npz")
-
-
-def files_of_reproduce(folder: Path) -> dict[str, Any]:
-    """Return the rows, verdicts and figures of a report; records and the page have times."""
-    kept = [*folder.rglob("*.csv"), *folder.rglob("*.svg"), *folder.rglob("*.png")]
-    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-    verdicts = [{k: v for k, v in claim.items() if k not in TIMES} for claim in claims]
-    return {"claims": verdicts, **{str(path.relative_to(folder)): path.read_bytes() for path in kept}}
-
-
-def files_of_train(folder: Path) -> dict[str, Any]:
-    """Return the state and the log of a training run."""
-    import torch
-
-    state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    del state["seconds"]
-    for row in state["rows"]:
-        del row["seconds"]
-    with (folder / "log.csv").open(encoding="utf-8") as file:
-        log = [{k: v for k, v in row.items() if k not in TIMES} for row in csv.DictReader(file)]
-    return {"log.csv": log, **dict(_parts("", state))}
+def _timeless(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in TIMES}
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield every number, text and tensor in nested dictionaries and lists, under a name of its own."""
     if isinstance(value, dict):
-        for key, part in value.items():
+        for key, part in _timeless(value).items():
             yield from _parts(f"{name}.{key}", part)
     elif isinstance(value, list | tuple):
         for k, part in enumerate(value):
@@ -104,11 +80,10 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class Command:
-    """A command that is killed: its arguments, how it goes on, and what it leaves."""
+    """A command that is killed: its arguments, and how it goes on."""
 
     arguments: Callable[[Path], list[str]]
     resume: Callable[[Path], list[str]]
-    files: Callable[[Path], dict[str, Any]]
 
 
 def _if_any(folder: Path, names: Sequence[str], option: list[str]) -> list[str]:
@@ -119,18 +94,15 @@ COMMANDS = {
     "run": Command(
         lambda f: [*RUN, str(f)],
         lambda f: _if_any(f, ("result.npz", "warmup-result.npz"), ["--resume", str(f)]),
-        files_of_run,
     ),
     "fit": Command(
         lambda f: [a.replace("DATA", str(f.parent / "rows.csv")) for a in FIT] + [str(f / "model.npz")],
         lambda f: ["--resume"],
-        files_of_fit,
     ),
-    "reproduce": Command(lambda f: [*REPRODUCE, str(f)], lambda f: [], files_of_reproduce),
+    "reproduce": Command(lambda f: [*REPRODUCE, str(f)], lambda f: []),
     "train": Command(
         lambda f: [*TRAIN, str(f)],
         lambda f: _if_any(f, ("checkpoint.pt", "checkpoint-previous.pt"), ["--resume"]),
-        files_of_train,
     ),
 }
 
@@ -177,12 +149,6 @@ def finish(arguments: list[str]) -> None:
         raise AssertionError(f"{' '.join(arguments)}: exit code {code}")
 
 
-def differences(command: Command, folder: Path, whole: dict[str, Any]) -> list[str]:
-    """Return the files and arrays that differ from those of a run that was not killed."""
-    found = command.files(folder)
-    return sorted(name for name in whole.keys() | found.keys() if whole.get(name) != found.get(name))
-
-
 def trial(command: Command, folder: Path, whole: dict[str, Any], moments: Sequence[float]) -> int:
     """Kill a command at each moment, let it go on to its end, compare; return how often it was killed."""
     folder.mkdir()
@@ -196,7 +162,8 @@ def trial(command: Command, folder: Path, whole: dict[str, Any], moments: Sequen
     if not kills:  # The last command ended by itself; there is nothing left to resume.
         return 0
     finish(command.arguments(folder) + command.resume(folder))
-    if wrong := differences(command, folder, whole):
+    found = contents(folder)
+    if wrong := sorted(name for name in whole.keys() | found.keys() if whole.get(name) != found.get(name)):
         raise AssertionError(f"killed after {moments} s in {folder}: {', '.join(wrong[:5])} differ")
     return kills
 
@@ -212,7 +179,7 @@ def kill(name: str, times: int, seed: int, root: Path) -> tuple[int, int]:
     whole_folder.mkdir()
     started = time.monotonic()
     finish(command.arguments(whole_folder))
-    seconds, whole = time.monotonic() - started, command.files(whole_folder)
+    seconds, whole = time.monotonic() - started, contents(whole_folder)
     passed = kills = 0
     while passed < times:
         moments = (seconds * rng.uniform(0.0, 1.0, size=rng.integers(1, 3))).tolist()
@@ -242,7 +209,7 @@ def warm(names: Sequence[str]) -> None:
     if "train" in names:
         importlib.import_module("prgd_paper.training.command")
     if "reproduce" in names:
-        importlib.import_module("prgd_paper.reproduce").choose()
+        importlib.import_module("prgd_paper.reproduce.make").choose()
         # Workers that are spawned would import everything again, in a trial that lasts a second otherwise.
         fork = multiprocessing.get_context("fork")
         multiprocessing.get_context = lambda kind=None: fork

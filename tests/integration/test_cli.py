@@ -79,10 +79,14 @@ def test_missing_matplotlib_is_said_and_forgiven(monkeypatch):
     assert sorted(path.name for path in Path("out").iterdir()) == ["history.csv", "result.npz"]
 
 
-def test_quiet_prints_nothing():
-    found = call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "out", "--quiet")
-    assert found.output == ""
-    assert Path("out/result.npz").is_file()
+@pytest.mark.parametrize(("command", "file"), [("run", "out/result.npz"), ("fit", "model.npz")])
+def test_files_are_written_quietly_and_checked_before_any_work(monkeypatch, command, file):
+    out = file.partition("/")[0]
+    assert call(command, "toy:0.3", "--quiet", "--out", out).output == ""
+    assert Path(file).is_file()
+    Path("rows.csv").write_text("a,y\n1,0\n-1,1\n")
+    monkeypatch.setattr(prgd.datasets, "load", lambda *_, **__: pytest.fail("the file was read"))
+    assert "Cannot write" in call(command, "rows.csv", "--out", "rows.csv/below", code=2).stderr
 
 
 def test_gap_stops_when_certified():
@@ -132,38 +136,6 @@ def test_built_in_data(data, name):
     assert rows["data"] == f"{name}, dense"
 
 
-@pytest.mark.slow
-def test_files_give_the_same_run_in_memory_and_out_of_core():
-    import pandas as pd
-
-    X = np.array([[0.5, 1.0], [0.25, -2.0], [-0.5, -1.5]])
-    kind = ["b", "b", "a"]
-    np.savez("rows.npz", X=X, y=np.array(kind))
-    frame = pd.DataFrame(X, columns=["u", "v"]).assign(kind=kind)
-    frame.to_csv("rows.csv", index=False)
-    frame.to_parquet("rows.parquet")
-    Path("rows.svm").write_text("2 1:0.5 2:1\n2 1:0.25 2:-2\n1 1:-0.5 2:-1.5\n")
-    np.save("rows.npy", X * np.array([[1], [1], [-1]]))
-    parts = ["--out-of-core", "--max-memory", "16B"]
-    commands = [
-        ["rows.npz"],
-        ["rows.csv", "--label", "kind"],
-        ["rows.csv", "--label", "-1"],
-        ["rows.parquet", "--label", "kind"],
-        ["rows.parquet", "--label", "kind", *parts],
-        ["rows.svm"],
-        ["rows.svm", *parts],
-        ["rows.npy", *parts],
-    ]
-    w = []
-    for k, command in enumerate(commands):
-        given = [*NGD, "--no-intercept", "--steps", 30, "--out", f"out{k}"]
-        rows = table(call("run", *command, *given).stdout)
-        assert ("read in parts" in rows["data"]) == ("--out-of-core" in command)
-        w.append(prgd.Result.load(f"out{k}/result.npz").w)
-    np.testing.assert_allclose(w, [w[0]] * len(w), rtol=1e-12)
-
-
 def test_options_reach_the_problem():
     call("run", "digits:0,1", *NGD, "--steps", 3, "--scale", "none", "--out", "a")
     call("run", "digits:0,1", *NGD, "--steps", 3, "--no-intercept", "--loss", "logistic", "--out", "b")
@@ -204,16 +176,6 @@ def test_warnings_are_one_line():
     assert found.stderr.count("\n") == 1
 
 
-def test_the_folder_is_checked_before_any_work(monkeypatch):
-    def load(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(prgd.datasets, "load", load)
-    Path("rows.csv").write_text("a,y\n1,0\n-1,1\n")
-    Path("file").touch()
-    assert "Cannot write" in call("run", "rows.csv", *NGD, "--out", "file/folder", code=2).stderr
-
-
 # Resume and interrupt
 
 
@@ -225,30 +187,24 @@ def test_resume_is_bit_identical():
     assert_same_run(Path("whole"), Path("parts"))
 
 
-@pytest.mark.slow
-def test_interrupted_run_is_saved_and_goes_on(monkeypatch):
-    call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")
+@pytest.mark.parametrize("warm", [WARM, []], ids=["given", "default"])
+@pytest.mark.parametrize("algorithm", [prgd.GD, prgd.PRGD])
+def test_an_interrupted_run_is_saved_and_goes_on_as_it_says(monkeypatch, algorithm, warm):
+    in_warm_up = algorithm is prgd.GD
+    call("run", "toy:0.3", *warm, "--steps", 40, "--out", "whole")
     with monkeypatch.context() as patch:
-        interrupt_at(patch, prgd.PRGD, 17)
-        found = call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=130)
-    assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
-    assert table(found.stdout)["steps"] == "17"
-    assert found.stderr.endswith(f"--warm-up replaced by --resume {Path('parts/result.npz')}\n")
-    call("run", "toy:0.3", "--steps", 40, "--resume", "parts/result.npz", "--out", "parts")
-    assert_same_run(Path("whole"), Path("parts"))
-
-
-def test_interrupted_warmup_is_saved_and_goes_on(monkeypatch):
-    call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, prgd.GD, 17)
-        found = call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=130)
-    assert table(found.stdout)["warm-up"] == "GD(eta=1.0), 17 steps"
-    assert table(found.stdout)["steps"] == "0"
-    saved = Path("parts/warmup-result.npz")
-    assert found.stderr.endswith(f"--resume {saved}\n")
-    assert sorted(path.name for path in Path("parts").iterdir()) == ["warmup-result.npz", "warmup.csv"]
-    call("run", "toy:0.3", *WARM, "--steps", 40, "--resume", saved, "--out", "parts")
+        interrupt_at(patch, algorithm, 17)
+        found = call("run", "toy:0.3", *warm, "--steps", 40, "--out", "parts", code=130)
+    rows = table(found.stdout)
+    assert (rows["status"], rows["steps"]) == (prgd.Status.INTERRUPTED.value, "0" if in_warm_up else "17")
+    *change, resume, saved = found.stderr.split("repeat the command with ")[1].split()
+    said = {(True, False): ["--warm-up", "gd:1000"], (False, True): ["--warm-up", "replaced", "by"]}
+    assert (change, resume) == (said.get((in_warm_up, bool(warm)), []), "--resume")
+    if in_warm_up:
+        assert rows["warm-up"] == "GD(eta=1.0), 17 steps"
+        assert sorted(path.name for path in Path("parts").iterdir()) == ["warmup-result.npz", "warmup.csv"]
+    again = (warm or change) if in_warm_up else []
+    call("run", "toy:0.3", *again, "--steps", 40, "--resume", saved, "--out", "parts")
     assert_same_run(Path("whole"), Path("parts"))
     assert Path("parts/warmup.csv").read_bytes() == Path("whole/warmup.csv").read_bytes()
 
@@ -348,7 +304,7 @@ def test_entry_point(monkeypatch, capsys):
 def test_piped_output_has_no_escape_codes():
     out, err = pipe("run", "toy:0.3", *WARM, "--steps", 30, "--out", "out", FORCE_COLOR="1")
     assert table(out)["steps"] == "30"
-    assert not BOX.search(out + err)
+    assert not BOX.search(out + err + "".join(pipe("fit", "toy:0.3", FORCE_COLOR="1")))
     out, err = pipe("run", "toy:0.3", *NGD, "--out", "out/gap.png/below", code=2, FORCE_COLOR="1")
     assert out == ""
     assert err.startswith("Error: Cannot write to the output folder")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from command_line import BOX, Terminal, call, in_empty_folder, interrupt_after, pipe, posix, table  # noqa: F401 - a fixture too
+from command_line import Terminal, call, facts, in_empty_folder, interrupt_after, pipe, posix, table  # noqa: F401 - a fixture too
 
 import prgd
 
@@ -65,14 +64,7 @@ def test_fit_prints_a_table_and_writes_a_model():
     assert kept.coef.size == 64
     with np.load("new/model.npz", allow_pickle=False) as arrays:
         assert not any(array.dtype.hasobject for array in arrays.values())
-    # the certificate can be checked from the file alone
-    assert kept.check(data.X, data.y).is_valid
-    p = np.zeros(kept.n)
-    p[kept.support] = kept.dual_weights
-    assert np.linalg.norm(data.X.T @ (p * data.y)) == pytest.approx(kept.upper_bound, rel=1e-9)
-    scores = data.X @ kept.coef + kept.intercept
-    margin = (data.y * scores).min() / np.linalg.norm(kept.coef)
-    assert margin == pytest.approx(kept.margin, rel=1e-9)
+    assert kept.check(data.X, data.y).is_valid  # from the file alone
 
 
 def test_fit_through_the_origin():
@@ -104,11 +96,6 @@ def test_every_kind_of_file_gives_the_same_model():
     assert call("predict", "model.npz", "rows.npy").stdout.split() == ["prediction", *["1"] * 5]
 
 
-def test_exit_code_1_where_the_gap_is_not_certified():
-    rows = table(call("fit", "digits:0,1", "--tol", 1e-12, "--max-passes", 1, code=1).stdout)
-    assert rows["status"] == prgd.Status.MAX_PASSES.value
-
-
 def test_exit_code_3_where_the_data_are_not_separable_and_nothing_else_is_wanted():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,5,1\n")
     given = ["fit", "same.csv", "--fallback", "raise"]
@@ -122,11 +109,6 @@ def test_exit_code_3_where_the_data_are_not_separable_and_nothing_else_is_wanted
     assert said.startswith("Error: model.npz: holds no classifier to predict with.")
     rows = table(call(*given, "--no-intercept", code=3).stdout)
     assert "average y_i x_i to zero, so no hyperplane through the origin" in rows["separable"]
-
-
-def test_quiet_prints_nothing():
-    assert call("fit", "toy:0.3", "--quiet", "--out", "model.npz").output == ""
-    assert Path("model.npz").is_file()
 
 
 def test_ctrl_c_keeps_the_best_interval(monkeypatch):
@@ -144,20 +126,6 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
         assert "nothing was saved" in call("fit", "digits:0,1", "--tol", 1e-13, "--quiet", code=130).stderr
     interrupt_after(monkeypatch, 0)
     assert call("fit", "digits:0,1", code=130).stderr == "Interrupted.\n"
-
-
-def test_a_model_is_written_whole_or_not_at_all(monkeypatch):
-    call("fit", "toy:0.3", "--no-intercept", "--out", "model.npz")
-    before = Path("model.npz").read_bytes()
-
-    def savez(file, **_: object) -> None:
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", savez)
-    assert "No space left" in call("fit", "toy:0.4", "--out", "model.npz", "--force", code=2).stderr
-    assert Path("model.npz").read_bytes() == before
-    assert [path.name for path in Path.cwd().iterdir()] == ["model.npz"]
 
 
 # Predict
@@ -181,23 +149,14 @@ def test_predict_writes_the_classes_of_the_user(scores):
     assert Path("p.csv").read_text() == found.stdout
 
 
-@pytest.mark.parametrize(
-    "file", ["bare.csv", "headless.csv", "bare.parquet", "bare.npz", "bare.npy", "sparse.npz"]
-)
-def test_predict_without_labels(file):
+def test_predict_with_and_without_labels():
     write_files()
     call("fit", "rows.npz", "--out", "model.npz")
-    found = call("predict", "model.npz", file)
-    assert found.stderr == ""
-    assert found.stdout.split() == ["prediction", *KIND]
-
-
-@pytest.mark.parametrize("file", ["rows.npz", "rows.parquet", "rows.csv"])
-def test_predict_with_labels(file):
-    write_files()
-    call("fit", "rows.npz", "--out", "model.npz")
-    label = [] if file == "rows.npz" else ["--label", "kind"]
-    assert call("predict", "model.npz", file, *label).stderr == "accuracy: 1 (5 of 5)\n"
+    for file in ("bare.csv", "headless.csv", "bare.parquet", "bare.npz", "bare.npy", "sparse.npz"):
+        found = call("predict", "model.npz", file)
+        assert (found.stderr, found.stdout.split()) == ("", ["prediction", *KIND])
+    for given in (["rows.npz"], ["rows.parquet", "--label", "kind"], ["rows.csv", "--label", "kind"]):
+        assert call("predict", "model.npz", *given).stderr == "accuracy: 1 (5 of 5)\n"
     # a headless file may still end in a label
     Path("more.csv").write_text("0.5,1.0,b\n-0.5,-1.5,b\n")
     note, accuracy = call("predict", "model.npz", "more.csv").stderr.splitlines()
@@ -252,18 +211,13 @@ def test_separability_explains():
 
 def test_separability_as_json():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,4,1\n")
-    facts = json.loads(call("separability", "same.csv", "--json", "-").stdout)
-    assert facts["verdict"] == "quasi-separable"
-    assert facts["is_separable"] is False
-    assert facts["dual_weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
-    assert facts["separated_rows"] == [2]
-    assert facts["boundary_rows"] == [0, 1]
-    facts = json.loads(call("separability", "toy:0.3", "--json", "-").stdout)
-    assert facts["verdict"] == "separable"
-    assert facts["is_separable"] is True
-    assert facts["residual"] is None
-    assert len(facts["coef"]) == 2
-    assert facts["dual_weights"] is None
+    found = facts("separability", "same.csv")
+    assert (found["verdict"], found["is_separable"]) == ("quasi-separable", False)
+    assert found["dual_weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
+    assert (found["separated_rows"], found["boundary_rows"]) == ([2], [0, 1])
+    found = facts("separability", "toy:0.3")
+    assert (found["verdict"], found["is_separable"], len(found["coef"])) == ("separable", True, 2)
+    assert found["residual"] is found["dual_weights"] is None
 
 
 def test_separability_out_of_core():
@@ -277,18 +231,6 @@ def test_separability_undecided(monkeypatch):
 
     monkeypatch.setattr(Search, "find_proof", lambda self: None)
     assert call("separability", "toy:0.3", code=1).stdout.startswith("undecided")
-
-
-# What they refuse
-
-
-def test_the_output_is_checked_before_any_work(monkeypatch):
-    def load(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    write_files()
-    monkeypatch.setattr(prgd.datasets, "load", load)
-    assert "Cannot write" in call("fit", "rows.npz", "--out", "rows.csv/model.npz", code=2).stderr
 
 
 # In processes of their own
@@ -312,13 +254,4 @@ def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
     assert code == 130
     assert "model.npz holds the best bounds" in terminal.seen
     assert model().status is prgd.Status.INTERRUPTED
-    p = np.zeros(4000)
-    p[model().support] = model().dual_weights
-    assert np.linalg.norm(rows.T @ (p * y)) == pytest.approx(model().upper_bound, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_piped_output_has_no_escape_codes():
-    out, err = pipe("fit", "toy:0.3", FORCE_COLOR="1")
-    assert not BOX.search(out + err)
-    assert table(out)["status"] == prgd.Status.CERTIFIED.value
+    assert model().check(rows, y).is_valid

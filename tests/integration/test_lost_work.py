@@ -153,8 +153,13 @@ def test_a_full_disk_is_one_sentence_with_the_path(full_disk, name):
     if name == "predict":
         Path("other.npz").rename("model.npz")
     command, file = LONG[name]
+    if name == "fit":
+        call(*command)
+        command = [*command, "--force"]
+    before = Path(file).read_bytes() if name == "fit" else None
     full_disk()
     said = call(*command, code=2)
+    assert before is None or Path(file).read_bytes() == before
     assert said.startswith(f"Error: Cannot write {str(Path(file))!r}: No space left on device.")
     assert said.count("\n") == 1
     assert not list(Path.cwd().rglob("*.tmp"))

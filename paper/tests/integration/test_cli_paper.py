@@ -16,7 +16,7 @@ import prgd
 def test_reproduce_passes_its_options_on(monkeypatch):
     given: list[dict[str, object]] = []
     opened: list[str] = []
-    module = importlib.import_module("prgd_paper.reproduce")
+    module = importlib.import_module("prgd_paper.reproduce.make")
 
     def note(chosen, **options):
         given.append({"only": [experiment.name for experiment in chosen], **options})
