@@ -24,7 +24,7 @@ plt.rc("axes.spines", top=False, right=False)
 STYLES = {"GD": ("#777777", "o", "-"), "NGD": ("#D55E00", "s", "--"), "PRGD": ("#0072B2", "^", "-")}
 NUMBERS = ("seed", "epoch", "test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 
-text = files("prgd_paper.reproduce").joinpath("data/figure-5b.csv").read_text()
+text = files("prgd_paper.figures").joinpath("data/figure-5b.csv").read_text()
 rows = [row | {name: float(row[name]) for name in NUMBERS} for row in csv.DictReader(text.splitlines())]
 runs = {}  # the rows of each run without regularisation, by method and seed
 for row in rows:
