@@ -105,8 +105,8 @@ def arrow(axes: Any, tip: Any) -> None:
 
 def words(found: prgd.Separability) -> str:
     """Return the verdicts on the coefficients, one in each line."""
-    lean = {name: f", leans {sign}" for name, sign in found.leaning.items()}
-    return "\n".join(f"{name}: {word}{lean.get(name, '')}" for name, word in found.coefficients.items())
+    signs = {name: f", {sign} at maximum margin" for name, sign in found.max_margin_signs.items()}
+    return "\n".join(f"{name}: {word}{signs.get(name, '')}" for name, word in found.coefficients.items())
 
 
 def main(path: Path) -> None:

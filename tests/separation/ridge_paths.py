@@ -5,7 +5,7 @@ columns and factors, follows the minimisers of ``-loglike / n + alpha ||beta||^2
 statsmodels' ``fit_regularized``) from alpha = 1e-2 to 1e-10, and compares them with `prgd.separability`:
 
 - a coefficient of verdict ``+inf`` or ``-inf`` grows with that sign, and one of verdict ``either`` with the
-  sign in which it leans, by steps that do not shrink from decade to decade;
+  sign at maximum margin, by steps that do not shrink from decade to decade;
 - the steps of a ``finite`` one vanish, and its limit agrees to 1e-3 with the estimate of statsmodels on the
   limiting model alone.
 
@@ -244,9 +244,9 @@ def compare(sample: Sample) -> tuple[Counter, list[str]]:
             wrong.append(f"{name}: {limit(path[:, k]):.6g}, in the limiting model {limits[k]:.6g}")
     signs = {"+inf": 1, "-inf": -1, "finite": 0}
     for (name, word), values in zip(words.items(), path.T, strict=True):
-        sign = signs[word] if word in signs else {"+": 1, "-": -1, "0": 0}[found.leaning[name]]
+        sign = signs[word] if word in signs else {"+": 1, "-": -1, "0": 0}[found.max_margin_signs[name]]
         if word == "either" and sign == 0:
-            counts["either, leans to neither"] += 1
+            counts["either, zero at maximum margin"] += 1
         elif not (grows(sign * values) if sign else converges(values)):
             wrong.append(f"{name}, {word} ({sign:+d}): {np.array2string(values, precision=5)}")
     return counts, wrong

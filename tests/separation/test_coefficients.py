@@ -223,7 +223,7 @@ def maximum_margin(Z: np.ndarray, is_boundary: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_leaning_is_the_sign_of_the_maximum_margin_direction():
+def test_sign_of_either_is_that_of_the_maximum_margin_direction():
     compared = 0
     for index in range(100):
         case = design(5, index)
@@ -231,12 +231,12 @@ def test_leaning_is_the_sign_of_the_maximum_margin_direction():
         if "either" not in true.words.values():
             continue
         X, y, options = arguments(case, index)
-        leaning = prgd.separability(X, y, **options).leaning
+        signs = prgd.separability(X, y, **options).max_margin_signs
         is_boundary = np.isin(np.arange(len(true.cone.rows)), true.boundary)
         v = maximum_margin(np.array(true.cone.rows, float)[:, true.cone.kept], is_boundary)
         for j, value in zip(true.cone.kept, v, strict=True):
             if true.words[name := true.cone.names[j]] == "either":
-                assert leaning[name] == ("0" if abs(value) < 1e-6 else "+" if value > 0.0 else "-"), index
+                assert signs[name] == ("0" if abs(value) < 1e-6 else "+" if value > 0.0 else "-"), index
                 compared += 1
     assert compared > 50
 

@@ -22,9 +22,7 @@ from prgd.solvers.self_dual import self_dual_path
 def alone(monkeypatch):
     """Leave the interior point as the only method: no steps, no linear programs, no exact simplex method."""
     monkeypatch.setattr(search, "SMALL_ENTRIES", 0)
-    monkeypatch.setattr(search, "FEW_STEPS", 1)
-    monkeypatch.setattr(search, "PLAIN_STEPS", 1)
-    monkeypatch.setattr(search, "MAX_STEPS", 1)
+    monkeypatch.setattr(search, "STEPS", 1)
     monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
     monkeypatch.setattr(proposals, "solve_program", lambda Z, tolerance: None)
 

@@ -93,9 +93,9 @@ def compare(seeds, **sizes) -> Counter[str]:
 
 @pytest.mark.no_cover  # The other tests of verdicts run the same lines.
 def test_never_wrong_on_small_problems():
-    words = compare(range(440))
+    words = compare(range(300))
     assert words["undecided"] == 0
-    assert min(words["separable"], words["quasi-separable"], words["not separable"]) > 40
+    assert min(words["separable"], words["quasi-separable"], words["not separable"]) > 25
 
 
 @pytest.mark.slow
@@ -411,10 +411,10 @@ def tiny_problem(rng):
 
 
 @pytest.mark.no_cover  # The other tests of verdicts run the same lines.
-@pytest.mark.parametrize("seed", [1, 4, 6, 7])
+@pytest.mark.parametrize("seed", [1, 4])
 def test_check_confirms_the_verdict_on_subnormal_numbers(seed):
     rng = np.random.default_rng(seed)
-    for _ in range(60):
+    for _ in range(40):
         X, y, fit_intercept = tiny_problem(rng)
         found = separability(X, y, fit_intercept=fit_intercept)
         assert found.verdict == true_verdict(X, y, fit_intercept)
@@ -489,13 +489,16 @@ def test_many_rows_show_their_overlap_early():
     assert 0 < np.count_nonzero(found.dual_weights) < 300
 
 
-@pytest.mark.parametrize("make", [treated, overlapping])
-def test_linear_programming_asks_for_more_rows(make, monkeypatch):
+@pytest.fixture
+def no_interior_point(monkeypatch):
+    """Leave linear programming, from some of the rows, and the exact simplex method."""
     monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
-    monkeypatch.setattr(search, "TRIAL_STEPS", ())
-    monkeypatch.setattr(search, "PLAIN_STEPS", 2)
-    monkeypatch.setattr(search, "STEP_ENTRIES", 0)
+    monkeypatch.setattr(search, "STEPS", 1)
+
+
+@pytest.mark.parametrize("make", [treated, overlapping])
+def test_linear_programming_asks_for_more_rows(make, no_interior_point):
     X, y = make(3000)
     X = np.column_stack([X, X[:, 0] - 2.0 * np.round(X[:, 1])])
     found = separability(X, y)
@@ -504,10 +507,7 @@ def test_linear_programming_asks_for_more_rows(make, monkeypatch):
 
 
 @pytest.mark.parametrize(("labels", "word"), [("bab", "quasi-separable"), ("bbb", "not separable")])
-def test_linear_programming_asks_for_rows_outside_the_span(labels, word, monkeypatch):
-    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
-    monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
-    monkeypatch.setattr(search, "TRIAL_STEPS", ())
+def test_linear_programming_asks_for_rows_outside_the_span(labels, word, no_interior_point):
     X, y = overlapping(4000, 2)
     # a feature that is zero but on a few rows, which a start from some of them misses
     X = np.column_stack([X, np.zeros(4000)])
@@ -520,11 +520,7 @@ def test_linear_programming_asks_for_rows_outside_the_span(labels, word, monkeyp
         assert found.separated_rows.tolist() == rare
 
 
-def test_separable_rows_by_linear_programming(monkeypatch):
-    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
-    monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
-    monkeypatch.setattr(search, "PLAIN_STEPS", 1)
-    monkeypatch.setattr(search, "STEP_ENTRIES", 0)
+def test_separable_rows_by_linear_programming(no_interior_point):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((3000, 8))
     y = X @ rng.standard_normal(8) > 0.0
@@ -533,23 +529,7 @@ def test_separable_rows_by_linear_programming(monkeypatch):
     assert "linear programming" in found.how
 
 
-@pytest.mark.parametrize("gap", [1e-9, 1e-11, 1e-13])
-def test_margins_below_the_tolerance_of_linear_programming(gap, monkeypatch):
-    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
-    monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
-    rng = np.random.default_rng(0)
-    X, w = rng.standard_normal((400, 8)), np.eye(8)[0]
-    y = np.where(rng.random(400) < 0.5, -1, 1)
-    X[:, 0] = y * (gap + np.where(rng.random(400) < 0.4, 0.0, np.abs(rng.standard_normal(400))))
-    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
-    X = X @ Q
-    assert (y * (X @ (Q.T @ w)) > 0.5 * gap).all()
-    found = separability(X, y)
-    assert found.verdict == "separable"
-    assert found.check(X, y)
-
-
-def test_scaled_rows_help_the_iterative_method():
+def test_columns_of_all_sizes():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 6)) * 10.0 ** rng.integers(-6, 7, 6)
     y = (X / np.abs(X).max(axis=0)) @ rng.standard_normal(6) > 0.0
@@ -593,13 +573,13 @@ def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
     ("where", "width"),
     [
         ("Search._by_one_feature", 9),
-        ("Search._by_plain_steps", 9),
-        ("Search._early", 9),
-        ("LinearProgram.propose", 0),
+        ("Search._by_steps", 0),
+        ("propose_by_interior_point", 9),
+        ("propose_by_program", 0),
     ],
 )
 def test_ctrl_c_returns_what_there_is(where, width, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(proposals, "INTERIOR_WIDTH", width)

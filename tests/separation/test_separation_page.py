@@ -17,7 +17,7 @@ def test_times_are_those_of_the_record():
 def test_the_picture_shows_the_verdicts_that_the_page_names():
     found = [prgd.separability(X, y, fit_intercept=False) for _, X, y in picture.designs()]
     assert [picture.words(one).split("\n") for one in found] == [
-        ["x0: +inf", "x1: either, leans +"],
+        ["x0: +inf", "x1: either, + at maximum margin"],
         ["x0: +inf", "x1: finite"],
         ["x0: finite", "x1: finite"],
     ]

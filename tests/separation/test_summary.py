@@ -28,7 +28,7 @@ def quasi():
 
 def with_words(found: Separability, words: dict) -> Separability:
     """Return a verdict on other coefficients, as a stand-in."""
-    empty = {"leaning": {}, "model": None, "_evidence": None}
+    empty = {"max_margin_signs": {}, "model": None, "_evidence": None}
     return replace(found, coefficients={name: Behaviour(word) for name, word in words.items()}, **empty)
 
 
@@ -91,7 +91,7 @@ def test_text_of_complete_separation_says_that_all_are_infinite():
     assert "All of these coefficients are infinite" in found.advice
     assert "Firth" in found.advice
     assert "drop columns that tell the classes apart (x0" in found.advice
-    assert "leans " in text
+    assert "maximum margin: " in text
     assert "the data allow both signs" in text
 
 
@@ -131,7 +131,7 @@ def test_a_long_table_has_infinite_coefficients_first():
 
 
 def test_a_verdict_without_coefficients_has_no_table(quasi):
-    bare = replace(quasi, coefficients={}, leaning={}, _evidence=None, model=None)
+    bare = replace(quasi, coefficients={}, max_margin_signs={}, _evidence=None, model=None)
     assert "coefficient  " not in str(bare)
     assert "<table" not in bare._repr_html_()
     assert bare.to_dataframe().empty
@@ -264,7 +264,7 @@ def test_rows_involved_by_way_of_other_columns():
 def test_data_frame(quasi):
     pytest.importorskip("pandas")
     frame = quasi.to_dataframe()
-    assert list(frame.columns) == ["name", "verdict", "leaning", "rows", "first_rows", "relation"]
+    assert list(frame.columns) == ["name", "verdict", "max_margin_sign", "rows", "first_rows", "relation"]
     assert frame.verdict.tolist() == ["finite", "+inf", "finite"]
     assert frame.rows.tolist() == [0, 2, 0]
     found = prgd.separability(X, [0, 1, 2, 0, 1, 2], family="multinomial").to_dataframe()

@@ -14,7 +14,7 @@ from prgd.maxmargin.exactly import shortest_vector
 from prgd.norms import raised_norm
 from prgd.problem.accurate_bounds import accurate_upper, certify_in_double
 from prgd.problem.certificate import Certificate, DualWeights, certify, interval
-from prgd.proofs.overlap import proves_overlap
+from prgd.proofs.hyperplanes import proves_overlap
 
 TINY = [[-2.9999999999999996, -9], [-3, 0], [0, 6], [3, 9], [-3, -9]], [-1, -1, -1, -1, 1]
 

@@ -24,7 +24,7 @@ from prgd.core.files import atomic_write
 from prgd.estimators.fitting import Fitting
 from prgd.estimators.model import Model
 from prgd.norms import as_norm
-from prgd.proofs.overlap import overlap_in_words
+from prgd.proofs.hyperplanes import overlap_in_words
 from prgd.rows import Fingerprint
 from prgd.rows.readers.npy import load_npy
 from prgd.running.history import Status

@@ -12,8 +12,8 @@ from prgd.norms import L2
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_lower
 from prgd.problem.certificate import DualWeights
+from prgd.proofs.hyperplanes import lifted_pairs
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.overlap import lifted_pairs
 from prgd.running.history import Status
 from prgd.separation.search import decide, decide_by_weights
 from prgd.separation.verdict import Separation, Verdict

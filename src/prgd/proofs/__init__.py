@@ -9,5 +9,5 @@ By Goldman and Tucker every row is either *separated* (positive for some v with 
 - **dual weights** p, positive on boundary rows and zero elsewhere, with ``Z^T p = 0``: then
   ``0 = <p, Z v> >= 0`` makes every row of positive weight zero for each such v (`weights`; Gordan, Stiemke).
 
-Exact arithmetic on the data is in `integer_matrix`, `modular`, `column_relations` and `exact_simplex`.
+Exact arithmetic on the data is in `elimination`, `modular`, `column_relations`, `pivots` and `exact_simplex`.
 """

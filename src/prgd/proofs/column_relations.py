@@ -35,7 +35,7 @@ class ColumnStructure(NamedTuple):
     ----------
     columns, others : list of int
         Independent columns, and those that depend on them.
-    rows : list of int
+    rows : ndarray of int
         Rows whose part in ``columns`` is invertible; none if all of ``others`` are zero.
     basis : ndarray of shape (r, d)
         Those rows.
@@ -46,13 +46,13 @@ class ColumnStructure(NamedTuple):
 
     columns: list[int]
     others: list[int]
-    rows: list[int]
+    rows: Indices
     basis: Array
     relations: list[Relation] | None
 
     def null_vector(self, values: Sequence[Fraction]) -> RationalVector | None:
         """Return a positive multiple of the v with ``basis @ v = 0`` that has these values in ``others``."""
-        if not self.rows:
+        if not self.rows.size:
             v = [Fraction(0)] * self.basis.shape[1]
             for j, value in zip(self.others, values, strict=True):
                 v[j] = value
@@ -80,7 +80,7 @@ def structure_of(
     prime = next(short_primes()) if prime is None else prime
     elimination = Elimination(len(Z), prime)
     chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
-    columns, pivots = [order[k] for k in chosen], elimination.pivots.tolist()
+    columns, pivots = [order[k] for k in chosen], elimination.pivots
     basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
     empty = [j for j in others if not Z[:, j].any()]
@@ -98,30 +98,39 @@ def structure_of(
 
 
 def column_structure(
-    rows: LiftedRows, index: Indices, max_digits: int = _RELATION_DIGITS
+    rows: LiftedRows,
+    index: Indices,
+    max_digits: int = _RELATION_DIGITS,
+    order: Sequence[int] | None = None,
 ) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
-    The answer is None if even those few rows are too large to copy. Numbers of relations have about 11 bits
-    for each of ``max_digits``.
+    Columns that are independent of those before them, in the given order or in one that rounding suggests,
+    are kept. The answer is None if even those few rows are too large to copy. Numbers of relations have about
+    11 bits for each of ``max_digits``.
     """
     few = 4 * rows.width
     used = spread(index, few)
-    order, sizes, empty = _column_order(rows, used)
-    is_full = sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0)
-    zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
-    # Columns that are independent on some rows are so on all; those that are zero on some may not be.
-    if is_full and rows_obeying(rows, zeros, index).size == index.size:
-        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), zeros)
+    max_relations = _MAX_RELATIONS if order is None else rows.width
+    if order is None:
+        order, sizes, empty = _column_order(rows, used)
+        is_full = sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(
+            initial=0.0
+        )
+        zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
+        # Columns that are independent on some rows are so on all; those that are zero on some may not be.
+        if is_full and rows_obeying(rows, zeros, index).size == index.size:
+            return ColumnStructure(order, empty, index[:0], np.empty((0, rows.width)), zeros)
+        order = [*order, *empty]
     primes = short_primes()
     prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
-        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS, max_digits, prime)
+        known = structure_of(rows.take(used), order, max_relations, max_digits, prime)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
         if not violating.size or (known.relations is None and used.size == index.size):
-            return known
+            return known._replace(rows=used[known.rows])
         if used.size == index.size:  # The prime divides a minor of these rows; another one will not.
             prime = next(primes)
             continue

@@ -13,6 +13,7 @@ import numpy as np
 
 from prgd.core.types import Array, Indices, Mask
 
+PRIME_BITS = 22  # every prime used lies between 2**22 and 2**23
 MAX_TERMS = 256  # terms of a product of matrices of residues, so that its sums stay below 2**53
 
 
@@ -54,7 +55,9 @@ def residues(values: Array, prime: int) -> Array:
         mantissa, exponent = np.frexp(values)
         exponent -= 53
         low, high = int(exponent.min()), int(exponent.max())
-        powers = np.array([pow(2, e, prime) for e in range(low, high + 1)], np.float64)
+        powers = np.zeros(high - low + 1)
+        for e in np.flatnonzero(np.bincount((exponent - low).ravel())).tolist():
+            powers[e] = pow(2, e + low, prime)
         values = reduced(np.ldexp(mantissa, 53), prime) * powers[exponent - low]
         return reduced(values, prime)
     return reduced(values.copy(), prime)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.types import Array, Mask, RationalVector
-from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.modular import IntegerMatrix
 
 
 class _Tableau:

@@ -1,4 +1,7 @@
-"""Both bounds of a hyperplane's margin, proven again from their witnesses and the data alone."""
+"""Both bounds of a hyperplane's margin, proven again from their witnesses and the data alone.
+
+Weights that nearly balance the rows of a problem prove that no hyperplane separates them.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd.core.arithmetic import SMALLEST, UNIT_ROUNDOFF
-from prgd.core.types import Array, Intercept
+from prgd.core.arithmetic import EPSILON, SMALLEST, UNIT_ROUNDOFF
+from prgd.core.types import Array, Indices, Intercept
 from prgd.norms import L2, norm
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_margin, accurate_upper, is_on_simplex, weights_at
-from prgd.problem.certificate import Certificate, over_length
+from prgd.problem.certificate import Certificate, DualWeights, over_length
+from prgd.proofs.column_relations import column_structure
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.overlap import proves_overlap
+from prgd.proofs.weights import prove_integer_weights, prove_weights
+from prgd.rows.blocks import pair_rows
 
 
 def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, bool]:
@@ -73,3 +78,55 @@ def _at_intercept(problem: Problem, w: Array, intercept: Intercept) -> float:
     lower = accurate_margin(problem, smallest, w, intercept)[0]
     room = 8.0 * UNIT_ROUNDOFF * float(np.abs(intercept).max(initial=0.0))
     return min(lower, over_length(problem, min(smallest) + room, w, problem.norm(w)))
+
+
+def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
+    """Say whether weights near these balance the rows exactly, so that gamma_star is at most 0.
+
+    False means that no proof was found: there may be none, or it is too expensive.
+    """
+    if problem.is_joint:
+        rows = lifted_pairs(problem, weights.indices)
+        weights = DualWeights(np.arange(weights.indices.size), weights.values, weights.integers)
+    else:
+        rows = LiftedRows.of(problem)
+    if not (weights.indices.size and rows.fits_dense(4 * weights.indices.size)):
+        return False
+    p = weights.values
+    if weights.integers is not None:
+        known = column_structure(rows, weights.indices)
+        relations = None if known is None else known.relations
+        return prove_integer_weights(rows, weights.indices, weights.integers, relations) is not None
+    # Weights below rounding may be zero in truth, and must be if the others balance alone.
+    for level in (0.0, EPSILON):
+        kept = np.flatnonzero(p > level * p.max(initial=0.0))
+        known = column_structure(rows, weights.indices[kept])
+        if known is not None and prove_weights(rows, weights.indices[kept], p[kept], known) is not None:
+            return True
+    return False
+
+
+def lifted_pairs(problem: Problem, pairs: Indices) -> LiftedRows:
+    """Return the rows ``(x_i, 1) (x) (e_y - e_j)`` of ascending pairs of a joint problem, exactly.
+
+    The columns are those of W row by row, followed by the intercepts if there are some. Those of the last
+    class are left out, since only differences between classes have margins.
+    """
+    from scipy.sparse import csr_array, hstack
+
+    K, d = problem.shape
+    rows, at = np.unique(pairs // K, return_inverse=True)
+    own, other = problem.labels.pair_classes(pairs)
+    X = csr_array(problem.rows.take(rows))[at]
+    Z = pair_rows(X, own, other, K)[:, : (K - 1) * d]
+    if problem.fit_intercept:
+        ones = pair_rows(np.ones((pairs.size, 1)), own, other, K)
+        Z = hstack([Z, ones[:, : K - 1]], format="csr")
+    return LiftedRows(csr_array(Z), None, fit_intercept=False)
+
+
+def overlap_in_words(n_rows: int, fit_intercept: bool) -> str:
+    """Return in words how weights on some rows prove that no hyperplane separates the classes."""
+    balance = "give both classes the same weighted mean" if fit_intercept else "average y_i x_i to zero"
+    kind = "hyperplane" if fit_intercept else "hyperplane through the origin"
+    return f"positive weights on {n_rows} rows {balance}, so no {kind} lies between the classes"

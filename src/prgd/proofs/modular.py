@@ -1,7 +1,9 @@
 """Exact linear algebra modulo primes: zero tests, ranks, and rational solutions of linear systems.
 
-Integers are reduced modulo primes of 31 bits, many entries at a time in int64; enough primes make an answer
-exact (the Chinese remainder theorem).
+Every float64 is an integer times a power of two. Integers are reduced modulo primes of 23 bits, many entries
+at a time in float64; enough primes make an answer exact (the Chinese remainder theorem). The exact arithmetic
+of `prgd.proofs` needs no python-flint: FLINT would replace about 120 lines by one more compiled dependency,
+and the matrices that reach exact arithmetic are small.
 """
 
 from __future__ import annotations
@@ -10,31 +12,79 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.arithmetic import integer_multiple
+from prgd.core.arithmetic import integer_multiple, odd_mantissas
 from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.proofs.elimination import (
+    PRIME_BITS,
     Elimination,
     exact_product,
-    is_prime,
     product,
     reduced,
     residues,
     short_primes,
 )
-from prgd.proofs.integer_matrix import IntegerMatrix
 
 _LIMB = 22  # bits of the parts of long integers whose products with digits are exact in float64
-PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that products fit in int64
+_NO_EXPONENT = np.iinfo(np.int64).max  # stands for the exponent of 0 in a minimum
 
 
-def primes() -> Iterator[int]:
-    """Yield the primes below 2**31, from the largest down."""
-    return filter(is_prime, range(2**31 - 1, 2**PRIME_BITS, -2))
+class IntegerMatrix(NamedTuple):
+    """The integers ``mantissa * 2**shift`` with ``shift >= 0``, and the powers of two that were taken out.
+
+    ``A[i, j] = mantissa[i, j] * 2**(shift[i, j] + rows[i] + columns[j])``.
+    """
+
+    mantissa: Indices
+    shift: Indices
+    rows: Indices
+    columns: Indices
+
+    @classmethod
+    def from_floats(cls, A: Array, *, by_columns: bool = False) -> IntegerMatrix:
+        """Divide finite floats by a power of two for each row, and for each column before, to reach integers.
+
+        Examples
+        --------
+        >>> IntegerMatrix.from_floats(np.array([[0.5, 0.75], [6.0, 0.0]])).integers().tolist()
+        [[2, 3], [3, 0]]
+        """
+        mantissa, exponent = odd_mantissas(A)
+        is_zero = mantissa == 0
+        n, d = A.shape
+        columns, rows = np.zeros(d, np.int64), np.zeros(n, np.int64)
+        for axis, powers in ((0, columns), (1, rows)) if by_columns else ((1, rows),):
+            low = np.where(is_zero, _NO_EXPONENT, exponent).min(axis=axis, initial=_NO_EXPONENT)
+            powers[:] = np.where(low == _NO_EXPONENT, 0, low)
+            exponent -= np.expand_dims(powers, axis)
+        exponent[is_zero] = 0
+        return cls(mantissa, exponent, rows, columns)
+
+    @property
+    def bits(self) -> int:
+        """The largest number of bits of an entry."""
+        size = np.frexp(np.abs(self.mantissa).astype(np.float64))[1] + self.shift
+        return int(size.max(initial=1))
+
+    def limbs(self, width: int) -> Array:
+        """Return the digits of the entries in base ``2**width``, the lowest first, with their signs."""
+        size, out = np.abs(self.mantissa), []
+        for low in range(0, self.bits, width):
+            right = np.clip(low - self.shift, 0, 63)
+            left = np.clip(self.shift - low, 0, width)  # a shift by the whole width leaves nothing
+            out.append(((size >> right) << left & (2**width - 1)) * np.sign(self.mantissa))
+        return np.array(out, np.float64)
+
+    def integers(self) -> npt.NDArray[Any]:
+        """Return the entries as Python's integers, in an array of objects."""
+        matrix = self.mantissa.astype(object)
+        long = self.shift > 0
+        matrix[long] = [int(m) << int(s) for m, s in zip(self.mantissa[long], self.shift[long], strict=True)]
+        return matrix
 
 
 def vanishes(A: Array, k: Sequence[Fraction | int]) -> Mask:
@@ -51,28 +101,12 @@ def vanishes(A: Array, k: Sequence[Fraction | int]) -> Mask:
     bits = matrix.bits + max((v.bit_length() for v in values), default=0) + len(used).bit_length() + 1
     is_zero = np.ones(len(A), np.bool_)
     # A sum below the product of the primes is zero if it is zero modulo each of them.
-    for prime in islice(primes(), bits // PRIME_BITS + 1):
-        is_zero &= _times(matrix.residues(prime), values, prime) == 0
+    for prime in islice(short_primes(), bits // PRIME_BITS + 1):
+        factors = reduced(np.array([[float(value % prime)] for value in values]).reshape(-1, 1), prime)
+        is_zero &= product(residues(A[:, used], prime), factors, prime)[:, 0] == 0.0
         if not is_zero.any():
             break
     return is_zero
-
-
-def _times(residues: Indices, k: Sequence[int], prime: int) -> Indices:
-    """Return the product of a matrix and a vector of integers modulo a prime."""
-    factors = np.array([value % prime for value in k], np.int64)
-    return np.asarray((residues * factors % prime).sum(axis=1) % prime)
-
-
-def rank_at_least(A: Array) -> int:
-    """Return a lower bound of the rank of A; it is the rank itself unless two primes are unlucky.
-
-    Examples
-    --------
-    >>> rank_at_least(np.array([[0.1, 0.2], [0.2, 0.4], [0.1, 0.3]]))
-    2
-    """
-    return len(independent_rows(A))
 
 
 def independent_rows(Z: Array) -> list[int]:
@@ -121,7 +155,7 @@ def solve_rational(
     right = both.integers()[:, r:] @ np.array(c, object).reshape(len(c), B.shape[1]).T
     for prime in islice(short_primes(), 2):
         elimination = Elimination(r, prime)
-        elimination.extend(reduced(both.residues(prime)[:, :r].astype(np.float64), prime))
+        elimination.extend(residues(A, prime))
         if elimination.pivots.size == r:
             break
     else:  # A is singular modulo two primes
@@ -144,7 +178,8 @@ def solve_rational(
 def _digits(matrix: IntegerMatrix, elimination: Elimination, right: npt.NDArray[Any]) -> Iterator[Indices]:
     """Yield the digits of the solutions of a square system of integers, the lowest first."""
     r, prime = elimination.n, elimination.prime
-    inverse = elimination.solve(np.eye(r))
+    # The inverse of the integers is that of the floats times the powers of two that were taken out.
+    inverse = reduced(elimination.solve(np.eye(r)) * residues(np.ldexp(1.0, matrix.rows), prime), prime)
     limbs = matrix.limbs(_LIMB)[:, :, :r]
     # What is left is at most as large as the right-hand side, or as a product of A and digits.
     size = max(matrix.bits, *(int(b).bit_length() for b in right.flat), 1)

@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.types import Array, Indices, Mask
-from prgd.proofs.column_relations import Relation, rows_obeying
-from prgd.proofs.elimination import MAX_TERMS, Elimination, product, reduced, residues, short_primes
-from prgd.proofs.lifted_rows import LiftedRows, spread
+from prgd.core.types import Array, Indices
+from prgd.proofs.column_relations import Relation, column_structure, rows_obeying
+from prgd.proofs.elimination import MAX_TERMS, Elimination, residues, short_primes
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
-from prgd.proofs.sparse_structure import filled_rows, proportional_rows, reachable
 
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
-_RELATION_DIGITS = 256  # relations that occur in practice have short numbers
-_VIOLATING = 8  # rows, at most, that join the few rows for a relation that does not hold on them
+_RELATION_DIGITS, _FEW_DIGITS = 256, 16  # digits of relations of at most _MAX_TERMS columns, and of more
 _MAX_TERMS = 128  # columns of a relation that is solved for, at most
 
 
@@ -32,8 +30,6 @@ class Pivots(NamedTuple):
         The columns, in the order given, that do not depend on those kept before, and those that do.
     rows : ndarray of int
         As many rows as columns are kept; on them these columns are an invertible matrix.
-    earlier : dict from int to int
-        How many columns were kept before each of those that depend on them.
     asked : ndarray of int
         All rows that were asked for.
     """
@@ -41,7 +37,6 @@ class Pivots(NamedTuple):
     kept: list[int]
     aliased: list[int]
     rows: Indices
-    earlier: dict[int, int]
     asked: Indices
 
 
@@ -75,30 +70,20 @@ def pivot_columns(
     index = rows.counted if index is None else index
     order = [int(j) for j in order]
     if not index.size:
-        return _pivots(order, np.zeros(rows.width, np.bool_), index, index)
+        return Pivots([], order, index, index)
     Z = _all_rows(rows, index)
+    if Z is None:
+        known = column_structure(rows, index, _RELATION_DIGITS, order)
+        if known is None or known.relations is None:
+            return None
+        return Pivots(known.columns, known.others, np.sort(known.rows), index)
     for prime in islice(short_primes(), _PRIMES):
-        if Z is None:
-            found = _from_few_rows(rows, order, index, prime)
-        else:
-            sweep = _Sweep(Z, order, prime)
-            found = (
-                None if not sweep.run() else _pivots(order, sweep.is_kept, index[sweep.pivot_rows()], index)
-            )
-        if found is not None:
-            return found
+        sweep = _Sweep(Z, order, prime)
+        if sweep.run():
+            kept = [j for j in order if sweep.is_kept[j]]
+            aliased = [j for j in order if not sweep.is_kept[j]]
+            return Pivots(kept, aliased, index[sweep.pivot_rows()], index)
     return None
-
-
-def _pivots(order: list[int], is_kept: Mask, rows: Indices, index: Indices) -> Pivots:
-    kept: list[int] = []
-    earlier: dict[int, int] = {}
-    for j in order:
-        if is_kept[j]:
-            kept.append(j)
-        else:
-            earlier[j] = len(kept)
-    return Pivots(kept, list(earlier), np.sort(rows), earlier, index)
 
 
 def _all_rows(rows: LiftedRows, index: Indices) -> Any:
@@ -115,7 +100,7 @@ def _all_rows(rows: LiftedRows, index: Indices) -> Any:
 class _Sweep:
     """The elimination of sparse columns in their order, with its proof.
 
-    Rows that are multiples of others are left out. Once k kept columns are zero except in k rows, every
+    Rows that repeat others are left out. Once k kept columns are zero except in k rows, every
     column is zero on these rows but for a combination of the k: the k rows and columns are left out from then
     on. What is left is the core.
     """
@@ -123,7 +108,7 @@ class _Sweep:
     def __init__(self, Z: Any, order: list[int], prime: int) -> None:
         from scipy.sparse import csc_array
 
-        first = proportional_rows(Z)
+        first = repeated_rows(Z)
         self.rows = np.flatnonzero(first == np.arange(first.size))
         self.by_row = Z[self.rows]
         self.by_column = csc_array(self.by_row)
@@ -137,8 +122,6 @@ class _Sweep:
         self.core: Indices = np.empty(0, np.int64)
         self.is_kept = np.zeros(d, np.bool_)
         self.elimination = Elimination(n, prime)
-        # Rows that are combinations of other rows, which are no such rows, in the columns seen last.
-        self.row_relations: dict[int, dict[int, Fraction]] = {}
 
     def run(self) -> bool:
         """Go through the columns, and say whether all that are not kept are proven to depend on others."""
@@ -217,168 +200,133 @@ class _Sweep:
         """Say whether a column is proven to be a combination of others on the rows that are left."""
         from scipy.sparse import csr_array
 
-        Z, rows = csr_array(self.by_column[:, [*used, j]])[self.live], self.live
-        filled = np.flatnonzero(np.diff(Z.indptr))
-        Z, rows = Z[filled], rows[filled]
-        if rows.size > used.size:
-            different = np.unique(proportional_rows(Z))
-            Z, rows = Z[different], rows[different]
-        # Independent columns that are zero but for as many rows, or multiples of rows, span all that is so.
-        if rows.size == used.size:
+        Z = csr_array(self.by_column[:, [*used, j]])[self.live]
+        Z = Z[np.flatnonzero(np.diff(Z.indptr))]
+        if Z.shape[0] > used.size:
+            Z = Z[np.unique(repeated_rows(Z))]
+        # Independent columns that are zero but for as many different rows span all that is so.
+        if Z.shape[0] == used.size:
             return True
-        if used.size <= _MAX_TERMS and _combination(Z.toarray(), self.prime) is not None:
-            return True
-        return self._rows_depend(Z.toarray(), rows)
-
-    def _rows_depend(self, Z: Array, rows: Indices) -> bool:
-        """Say whether relations between rows prove that the last column depends on the others."""
-        count, places = len(Z) - Z.shape[1] + 1, {int(i): k for k, i in enumerate(rows)}
-        for own, relation in self.row_relations.items():
-            if own in places and places.keys() >= relation.keys():
-                part = Z[[places[own], *(places[i] for i in relation)]]
-                count -= int(vanishes(part.T, [Fraction(-1), *relation.values()]).all())
-        if count <= 0:
-            return True
-        elimination = Elimination(len(Z), self.prime)
-        elimination.extend(residues(Z[:, :-1], self.prime))
-        self.row_relations = {}
-        for i in np.setdiff1d(np.arange(len(Z)), elimination.pivots):
-            terms = elimination.pivots[np.flatnonzero(elimination.operations[i])]
-            factors = _combination(Z[[*terms, i]].T, self.prime) if terms.size <= _MAX_TERMS else None
-            if factors is None:
-                return False
-            self.row_relations[int(rows[i])] = dict(zip(rows[terms].tolist(), factors, strict=True))
-        return True
+        return used.size <= _MAX_TERMS and _is_combination(Z.toarray(), self.prime)
 
 
-def _combination(Z: Array, prime: int) -> list[Fraction] | None:
-    """Return the factors by which the last column is a combination of the others, which are independent."""
+def _is_combination(Z: Array, prime: int) -> bool:
+    """Say whether the last column is a combination of the others, which are independent, in short numbers."""
     elimination = Elimination(len(Z), prime)
     elimination.extend(residues(Z[:, :-1], prime))
     A = Z[elimination.pivots]
     if A.shape[0] < A.shape[1] - 1:
-        return None
+        return False
     solved = solve_rational(A[:, :-1], A[:, -1:], [[1]], max_digits=_RELATION_DIGITS)
-    return None if solved is None or not vanishes(Z, [*solved[0], -1]).all() else list(solved[0])
-
-
-def _from_few_rows(rows: LiftedRows, order: list[int], index: Indices, prime: int) -> Pivots | None:
-    """Find the pivots on some rows, and prove on all rows the relations that hold on these.
-
-    Rows on which a relation does not hold, even modulo the prime, join the few rows.
-    """
-    used = spread(index, 4 * rows.width)
-    while rows.fits_dense(4 * used.size):
-        Z = rows.take(used)
-        solved = _Solved(Z, order, prime)
-        violating = solved.violating_rows(rows, index)
-        grown = np.union1d(used, violating)
-        if grown.size == used.size:
-            relations = [_relation(Z, j, terms, prime) for j, terms in solved.terms.items()]
-            found = [relation for relation in relations if relation is not None]
-            if len(found) < len(relations) or rows_obeying(rows, found, index).size < index.size:
-                return None
-            is_kept = np.zeros(rows.width, np.bool_)
-            is_kept[solved.kept] = True
-            return _pivots(order, is_kept, used[solved.rows], index)
-        used = grown
-    return None
-
-
-class _Solved:
-    """The columns of some rows, and how they depend on those kept before modulo a prime."""
-
-    def __init__(self, Z: Array, order: Sequence[int], prime: int) -> None:
-        elimination = Elimination(len(Z), prime)
-        chosen, others = elimination.extend(residues(Z[:, list(order)], prime))
-        kept = [order[k] for k in chosen]
-        factors = {order[k]: f for k, f in others.items()}
-        self.prime, self.kept, self.rows = prime, kept, elimination.pivots
-        self.terms = {j: np.array(kept, np.int64)[np.flatnonzero(f)] for j, f in factors.items()}
-        # sum_j factors[j, k] z_ij = 0 for the k-th column that is not kept
-        self.factors = np.zeros((Z.shape[1], len(factors)))
-        for k, (j, f) in enumerate(factors.items()):
-            self.factors[kept[: f.size], k] = f
-            self.factors[j, k] = -1.0
-
-    def violating_rows(self, rows: LiftedRows, index: Indices) -> Indices:
-        """Return some rows for each relation that does not hold on all rows modulo the prime."""
-        missing, found = np.full(self.factors.shape[1], _VIOLATING), list[Indices]()
-        columns = np.flatnonzero(self.factors.any(axis=1))
-        if not missing.size:
-            return np.empty(0, np.int64)
-        for part, Z in rows.blocks(index, as_stored=True):
-            left = _residual(Z[:, columns], self.factors[columns], self.prime) != 0.0
-            for k in np.flatnonzero(left.any(axis=0) & (missing > 0)):
-                bad = np.flatnonzero(left[:, k])[: missing[k]]
-                missing[k] -= bad.size
-                found.append(part[bad])
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
-
-
-def _residual(Z: Any, factors: Array, prime: int) -> Array:
-    """Return a product of floats, dense or CSR, with residues, modulo a prime."""
-    if not isinstance(Z, np.ndarray) and np.diff(Z.indptr).max(initial=0) <= MAX_TERMS:
-        Z = Z.copy()
-        Z.data = residues(Z.data, prime)
-        return reduced(Z @ factors, prime)
-    Z = residues(Z if isinstance(Z, np.ndarray) else Z.toarray(), prime)
-    return product(Z, factors, prime)
-
-
-def _relation(Z: Array, j: int, terms: Indices, prime: int) -> Relation | None:
-    """Return the relation by which column j of Z is a combination of ``terms``, if its numbers are short."""
-    if terms.size > _MAX_TERMS:
-        return None
-    factors = _combination(Z[:, [*terms, j]], prime)
-    if factors is None:
-        return None
-    return {j: Fraction(1)} | {int(c): -k for c, k in zip(terms, factors, strict=True) if k}
-
-
-def _last_relation(Z: Array) -> Relation | None:
-    """Return the relation of the last column with the others, which are independent, if it is short."""
-    last = Z.shape[1] - 1
-    for prime in islice(short_primes(), _PRIMES):
-        solved = _Solved(Z, range(last + 1), prime)
-        if len(solved.kept) == last and last in solved.terms:  # The prime divides no minor that matters.
-            return _relation(Z, last, solved.terms[last], prime)
-    return None
-
-
-def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
-    """Return how some columns depend on those kept before them: ``sum_j k_j z_ij = 0`` on all rows asked for.
-
-    Each column comes first in its relation, with factor 1. A relation is None if its numbers are too long.
-    """
-    from scipy.sparse import csc_array, csr_array
-
-    kept = np.array(pivots.kept, np.int64)
-    Z = csc_array(rows.sparse(pivots.rows, 2**63)) if kept.size else None
-    square = None if Z is None else csr_array(Z[:, kept].T)
-    found: list[Relation | None] = []
-    for j in columns:
-        relation: Relation | None = {j: Fraction(1)}
-        if Z is not None and Z[:, [j]].nnz:
-            places, inside = reachable(square, Z[:, [j]].indices.astype(np.int64))
-            part = Z[:, [*kept[places], j]][inside].toarray()
-            solved = _last_relation(part)
-            relation = (
-                None
-                if solved is None
-                else {j: Fraction(1)}
-                | {int(kept[places[c]]): k for c, k in solved.items() if c < places.size}
-            )
-        late = set(pivots.kept[pivots.earlier[j] :])
-        if relation is not None and not late & set(relation):
-            holds = rows_obeying(rows, [relation], pivots.asked).size == pivots.asked.size
-            found.append(relation if holds else None)
-        else:
-            found.append(None)
-    return found
+    return solved is not None and bool(vanishes(Z, [*solved[0], -1]).all())
 
 
 def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
     """Return some columns as combinations of those kept before them; None if the numbers are too long."""
-    found = zip(columns, relations(rows, pivots, columns), strict=True)
-    return [None if terms is None else {c: -k for c, k in terms.items() if c != j} for j, terms in found]
+    from scipy.sparse import csc_array, csr_array
+
+    kept = np.array(pivots.kept, np.int64)
+    if not kept.size:
+        return [{} for _ in columns]
+    Z = csc_array(rows.sparse(pivots.rows, 2**63))
+    square, found = csr_array(Z[:, kept].T), list[Relation | None]()
+    for j in columns:
+        places, inside = reachable(square, Z[:, [j]].indices.astype(np.int64))
+        part = Z[:, [*kept[places], j]][inside].toarray()
+        digits = _RELATION_DIGITS if places.size <= _MAX_TERMS else _FEW_DIGITS
+        solved = solve_rational(part[:, :-1], part[:, -1:], [[1]], max_digits=digits) or [()]
+        terms = {int(kept[c]): k for c, k in zip(places, solved[0], strict=False) if k}
+        holds = rows_obeying(rows, [{j: Fraction(-1), **terms}], pivots.asked).size == pivots.asked.size
+        found.append(terms if holds else None)
+    return found
+
+
+# What the zeros of sparse rows tell about their rank --------------------------------------------------------
+
+
+def repeated_rows(Z: Any) -> Indices:
+    """Return for each CSR row the first that it equals but for its sign, itself if none, -1 if it is zero.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> repeated_rows(csr_array([[0.1, 0.2], [0.0, 0.0], [-0.1, -0.2], [0.1, 0.3]])).tolist()
+    [0, -1, 0, 3]
+    """
+    lengths = np.diff(Z.indptr)
+    filled = np.flatnonzero(lengths)
+    first = np.where(lengths > 0, np.arange(len(lengths)), -1)
+    if not filled.size:
+        return first
+    starts, counts = Z.indptr[filled], lengths[filled]
+    values = Z.data * np.repeat(np.sign(Z.data[starts]), counts)
+    keys = np.random.default_rng(0).integers(1, 2**62, Z.shape[1], np.uint64) | np.uint64(1)
+    hashes = np.add.reduceat(values.view(np.uint64) * keys[Z.indices], starts)  # modulo 2**64
+    _, leaders, group = np.unique(hashes, return_index=True, return_inverse=True)
+    leader = leaders[group.ravel()]
+    same = np.flatnonzero((leader != np.arange(filled.size)) & (counts == counts[leader]))
+    if same.size:
+        bounds = np.concatenate([[0], np.cumsum(counts[same])[:-1]])
+        inside = np.arange(int(counts[same].sum())) - np.repeat(bounds, counts[same])
+        here, there = (np.repeat(starts[k], counts[same]) + inside for k in (same, leader[same]))
+        equal = (Z.indices[here] == Z.indices[there]) & (values[here] == values[there])
+        same = same[np.logical_and.reduceat(equal, bounds)]
+    first[filled[same]] = filled[leader[same]]
+    return first
+
+
+def filled_rows(pattern: Any) -> tuple[Indices, Indices]:
+    """Return the largest set of columns that are zero except in as many rows, and these rows.
+
+    If all columns are independent, every vector on these rows is a combination of these columns
+    (the square part of Dulmage and Mendelsohn's decomposition).
+
+    Parameters
+    ----------
+    pattern : CSR array of shape (columns, rows)
+        1 where a column is not zero.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> columns, rows = filled_rows(csr_array([[1, 0, 0], [1, 1, 1]]))
+    >>> columns.tolist(), rows.tolist()
+    ([0], [0])
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = maximum_bipartite_matching(pattern, perm_type="column")
+    is_open = np.ones(pattern.shape[1], np.bool_)
+    is_open[matched[matched >= 0]] = False
+    is_reached = matched < 0
+    while is_open.any():  # alternating paths from the rows without a column
+        new = (pattern @ is_open.astype(np.float64) > 0.0) & ~is_reached
+        is_reached |= new
+        is_open = np.zeros_like(is_open)
+        is_open[matched[new]] = True
+    columns = np.flatnonzero(~is_reached)
+    return columns, matched[columns].astype(np.int64)
+
+
+def reachable(pattern: Any, rows: Indices) -> tuple[Indices, Indices]:
+    """Return the columns that a combination equal to a vector on some rows can have, and as many rows.
+
+    Parameters
+    ----------
+    pattern : CSR array of shape (r, r), columns by rows
+        Not zero where a column is not zero; all columns are independent.
+    rows : ndarray of int
+        The rows on which the vector is not zero.
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = maximum_bipartite_matching(pattern, perm_type="row")
+    is_inside, new = np.zeros(matched.size, np.bool_), np.unique(rows)
+    while new.size:  # A row that is not zero needs the column matched with it, which brings its other rows.
+        is_inside[new] = True
+        touched = np.unique(pattern[matched[new]].indices)
+        new = touched[~is_inside[touched]]
+    inside = np.flatnonzero(is_inside)
+    columns = matched[inside].astype(np.int64)
+    order = np.argsort(columns)
+    return columns[order], inside

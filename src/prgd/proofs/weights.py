@@ -17,11 +17,14 @@ from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, dot_magnitude, integer_
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import null_vector, rank_at_least, vanishes
-from prgd.proofs.power_scaling import balance_weighted
+from prgd.proofs.modular import independent_rows, null_vector, vanishes
 
 _STATED = 1e-9  # relative error of weights that are stated in float64 beside exact ones
 _ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
+
+
+# Entries and weights above 2**-400 are far from underflow, so that products of two of them split exactly.
+_FAR_FROM_UNDERFLOW = 2.0**-400
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
         sorted(proof.weights) == support.tolist()
         and min(proof.weights.values()) > 0
         and bool(vanishes(Z.T, [proof.weights[int(i)] for i in support]).all())
-        and (spans or rank_at_least(Z[:, columns]) == columns.size)
+        and (spans or len(independent_rows(Z[:, columns])) == columns.size)
     )
 
 
@@ -145,6 +148,25 @@ def absorbs_residual(Z: Array, p: Array) -> bool:
     return rho < 0.5 and delta < 0.5 * (1.0 - rho) / BOUND_FACTOR
 
 
+def balance_weighted(Z: Array, p: Array) -> tuple[Array, Array] | None:
+    """Scale columns, and rows against their weights, by powers of two, so that ``Z^T p`` keeps its zeros.
+
+    The answer is None if the scaling is not exact, or leaves entries near underflow.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        columns = np.frexp(np.abs(Z * p[:, None]).max(axis=0, initial=0.0))[1]
+        scaled = np.ldexp(Z, -columns)
+        rows = np.frexp(np.abs(scaled).max(axis=1, initial=0.0))[1]
+        scaled = np.ldexp(scaled, -rows[:, None])
+        back = np.ldexp(np.ldexp(scaled, rows[:, None]), columns)
+        weights = np.ldexp(p, rows)
+        shift = int(np.frexp(weights.max())[1])
+        weights = np.ldexp(weights, -shift)
+        exact = np.array_equal(back, Z) and np.array_equal(np.ldexp(np.ldexp(weights, shift), -rows), p)
+    smallest = min(float(weights.min()), float(np.abs(scaled[scaled != 0.0]).min(initial=1.0)))
+    return (scaled, weights) if exact and smallest > _FAR_FROM_UNDERFLOW else None
+
+
 def _independent_rows(Z: Array) -> Indices:
     """Return as many rows of a tall matrix as it has columns, independent if it has full rank (by LU)."""
     from scipy.linalg import lapack
@@ -181,10 +203,10 @@ def refined_weights(Z: Array, p: Array) -> Array:
 def completed_weights(Z: Array, known: ColumnStructure, p: Array) -> list[int] | None:
     """Round the weights of all rows of Z except those of ``known``, and solve for these exactly."""
     others = np.setdiff1d(np.arange(len(Z)), known.rows)
-    if not others.size or not known.rows or not p.min() > 0.0:  # weights may have vanished below the range
+    if not (others.size and known.rows.size and p.min() > 0.0):  # weights may have vanished below the range
         return None
     rounded = [round(w) for w in np.minimum(p[others] / p.min(), 2.0**40) * 2.0**12]
-    weights = null_vector(Z[:, known.columns].T, known.rows, others.tolist(), rounded)
+    weights = null_vector(Z[:, known.columns].T, known.rows.tolist(), others.tolist(), rounded)
     return None if weights is None else integer_multiple(weights)
 
 
@@ -215,7 +237,7 @@ def prove_weights(
             full = rows.normalized_weights(full)
             if weights_prove(rows, inside, full, proof):
                 return full, proof
-    completed = completed_weights(Z, known, p)
+    completed = completed_weights(Z, known._replace(rows=np.searchsorted(inside, known.rows)), p)
     return None if completed is None else prove_integer_weights(rows, inside, completed, known.relations)
 
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from prgd.core.types import Indices
-from prgd.proofs.column_relations import near_relations
-from prgd.proofs.lifted_rows import KeptColumns
-from prgd.regression.coefficients import Behaviour, Coefficients
+from prgd.regression.coefficients import Behaviour
 from prgd.regression.families import ModelRows, Name
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ _LEVEL = re.compile(r"(.+)\[(?:T\.)?([^\[\]]+)\]")  # the column of a level, as 
 _COLON = re.compile(r":(?![^\[]*\])")  # between the parts of an interaction, and not within a level
 _PLAIN = re.compile(r"C\((\w+)[,)].*|(\w+)")  # a factor whose column has a name that needs no quotes
 _KEPT = 5  # observations of each coefficient whose numbers are kept
-_GLM_TOLERANCE = 1e-11  # residual, as a fraction of the column, below which R's glm reports NA
-_NOTES = 4  # nearly aliased columns that have a note of their own
-_TERMS = 6  # terms of a combination that a note shows
 _CONSTANTS = ("(Intercept)", "Intercept", "const")
 
 
@@ -304,46 +299,3 @@ def single_outcome_references(
             involved = rows_involved(model, separated, [named[level] for level in others])
             found[factor] = reference, min(others, key=lambda level: involved[named[level]].total)
     return found
-
-
-def near_notes(model: ModelRows, evidence: Coefficients) -> tuple[tuple[str, ...], list[str]]:
-    """Return the columns of a model that are combinations of earlier ones up to rounding, and notes on them.
-
-    In exact arithmetic such columns, as of centimetres and inches, are independent, so no verdict changes;
-    but the user must know, since their difference is rounding and R's glm leaves them out.
-    """
-    bare = {
-        j: name if isinstance(name, str) else name[1]
-        for j, name in zip(model.columns.tolist(), model.names, strict=True)
-        # The columns of a multinomial model repeat for each class; those of one class hold all observations.
-        if isinstance(name, str) or name[0] == model.names[0][0]
-    }
-    kept = [j for j in evidence.kept if j in bare]
-    if not evidence.basis.size or evidence.is_interrupted:
-        return (), []
-    try:
-        relations = near_relations(KeptColumns(model.rows, kept), evidence.basis)
-    except KeyboardInterrupt:  # The verdict is complete without the notes.
-        return (), []
-    is_ordinal = model.family == "ordinal"
-    constants = model.columns[: len(model.classes) - 1 if is_ordinal else int(model.fit_intercept)].tolist()
-    names = tuple(bare[kept[relation.column]] for relation in relations)
-    notes = []
-    for name, relation in zip(names[:_NOTES], relations, strict=False):
-        terms = {kept[k]: c for k, c in relation.terms.items()}
-        features = {bare[j]: c for j, c in terms.items() if j not in constants}
-        # A constant column is minus the sum of all thresholds, which have the other sign than coefficients.
-        for c in [terms[j] for j in constants[:1] if j in terms]:
-            features[""] = -c if is_ordinal else c
-        words = sum_in_words(dict(sorted(features.items(), key=lambda term: term[1] < 0.0)), _TERMS)
-        size = f"{max(relation.residual, np.finfo(float).eps):.0e}"
-        is_glm = model.family in ("binomial", "poisson") and relation.residual < _GLM_TOLERANCE
-        glm = ": R's glm would report NA for it" if is_glm else ""
-        notes.append(
-            f"{name} is {words} up to rounding ({size} of its size){glm}. The verdicts take the numbers "
-            f"literally; drop {name} and ask again."
-        )
-    if others := names[_NOTES:]:
-        depend = "depends" if len(others) == 1 else "depend"
-        notes.append(f"Up to rounding, {listed(others)} {depend} on earlier columns too.")
-    return names, notes

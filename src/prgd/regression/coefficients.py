@@ -83,7 +83,7 @@ class Coefficients:
         A vector of the cone in which the column is positive, or negative, if ``base`` is not one.
     memberships : dict from column to Membership
         What proves that a coefficient has one sign.
-    leaning : dict from column to "+", "-" or "0"
+    max_margin_signs : dict from column to "+", "-" or "0"
         The sign of a coefficient of either sign in the maximum-margin direction, the norm of all
         coefficients; "0" if it is zero or too small to tell.
     is_interrupted : bool
@@ -98,7 +98,7 @@ class Coefficients:
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
-    leaning: dict[int, str] = field(default_factory=dict)
+    max_margin_signs: dict[int, str] = field(default_factory=dict)
     is_interrupted: bool = False
 
     def check(

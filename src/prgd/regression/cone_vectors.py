@@ -30,7 +30,7 @@ _ZERO = 1e-13  # weights below this fraction of the largest are rounding errors
 _OVERSHOOT = 2.0  # multiple of the step at which the entry would be zero
 _TINY = np.finfo(np.float64).tiny
 _MAX_ENTRIES = 2**26  # entries of the dense matrix that is factorised
-LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
+SIGN_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 _ROUNDED_GAP = 1e-14  # a gap below this is rounding
 MAX_ROUNDS = 30  # times that rows of smaller margin are added
 
@@ -100,19 +100,6 @@ def opposite_vectors(
         fastest = float((-(scaled @ change)).max())
         t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
     return vectors, duals
-
-
-def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:
-    """Look for vectors of the cone as `opposite_vectors` does, but only for some not much longer than t.
-
-    Rows that depend on each other but for rounding make Dikin's ellipsoid so long that float64 misses its
-    axes; its intersection with a ball (to a factor of 2) has no such axes.
-    """
-    margins = (G @ t)[:, None]
-    R = np.asarray(np.linalg.qr(np.vstack([G / margins, np.eye(t.size) / norm(t)]), mode="r"))
-    if not (np.isfinite(R).all() and R.diagonal().all()):
-        return {}
-    return _inside(R, t, C, signs)[1]
 
 
 def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
@@ -209,7 +196,7 @@ def _refined(S: Any, solve: Callable[[Array], Array], right: Array) -> Array:
     return np.asarray(x + solve(right - S @ x))
 
 
-def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[int]) -> dict[int, str]:
+def max_margin_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[int]) -> dict[int, str]:
     """Return "+", "-" or "0" for some entries of the maximum-margin direction, in the norm of v.
 
     An entry is "0" if the gap of the direction leaves its sign open, or rounding does. The gap is rounded
@@ -246,13 +233,13 @@ def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
         G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])
         G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
         at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
-        found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, LEANING_GAP)
+        found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, SIGN_GAP)
         v = Q @ (found.x / norm(found.x))
         error = float(np.sqrt(2.0 * max(found.gap, rounded)))
         margins = cone.rows.margins(v)[cone.separated]
         worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
         known = np.isin(cone.separated, index, assume_unique=True)
-        is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+        is_worse = margins[worst] < (1.0 - SIGN_GAP) * margins[known].min()
         grown = np.union1d(index, cone.separated[worst[is_worse]])
         if grown.size == index.size:
             break

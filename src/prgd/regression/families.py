@@ -20,6 +20,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.regression.responses import Classes, Design, read_amounts, read_counts, response_name
 from prgd.rows import Rows, as_rows
 from prgd.rows.blocks import times_signs
+from prgd.rows.blocks import pair_rows
 
 Name = str | tuple[str, str]  # the name of a coefficient; ``(class, name)`` if each class has its own
 FAMILIES = ("binomial", "multinomial", "poisson", "ordinal")
@@ -267,25 +268,14 @@ def _multinomial(design: Design, y: Any) -> ModelRows:
 
     classes, kept = design.classes(y, "multinomial"), design.counted
     names = design.names(design.X.shape[1], has_intercept=design.fit_intercept)
-    X, codes, others = _as_csr(_take(design.X, kept)), classes.codes[kept], len(classes.labels) - 1
+    X, codes, others = csr_array(_take(design.X, kept)), classes.codes[kept], len(classes.labels) - 1
     if design.fit_intercept:
-        X = hstack([_as_csr(np.ones((kept.size, 1))), X], format="csr")
+        X = hstack([csr_array(np.ones((kept.size, 1))), X], format="csr")
     _check_memory(2 * others * X.nnz, len(classes.labels))
     rivals = np.tile(np.arange(others), kept.size)
-    chosen = np.repeat(codes, others)
+    chosen, place = np.repeat(codes, others), np.repeat(np.arange(kept.size), others)
     rivals += rivals >= chosen  # each class but that of the observation, in order
-    # A row has x_i in the block of the observation's class and -x_i in that of its rival. The lower block
-    # comes first, so that columns ascend, and the block of the first class is left out.
-    block = np.column_stack([np.minimum(chosen, rivals), np.maximum(chosen, rivals)])
-    sign = np.where(chosen < rivals, 1, -1).astype(np.int8)
-    is_there = block > 0
-    place = np.repeat(np.arange(kept.size), others)
-    terms, width = is_there.sum(axis=1), others * X.shape[1]
-    Z = times_signs(_take(X, np.repeat(place, terms)), np.column_stack([sign, -sign])[is_there])
-    first_columns = ((block[is_there] - 1) * X.shape[1]).astype(_index_type(width))
-    columns = Z.indices + np.repeat(first_columns, np.diff(Z.indptr))
-    starts = Z.indptr[np.append(0, np.cumsum(terms))]
-    Z = csr_array((Z.data, columns, starts), shape=(rivals.size, width))
+    Z = pair_rows(_take(X, place), chosen, rivals, others + 1)[:, X.shape[1] :]
     return _explicit(
         design,
         "multinomial",
@@ -313,7 +303,7 @@ def _ordinal(design: Design, y: Any) -> ModelRows:
     pointers = np.arange(place.size + 1, dtype=_index_type(place.size))
     entries = sign.astype(np.float64), (codes[place] - side).astype(pointers.dtype), pointers
     thresholds = csr_array(entries, shape=(place.size, len(labels) - 1))
-    features = times_signs(_as_csr(_take(design.X, kept[place])), -sign)
+    features = times_signs(csr_array(_take(design.X, kept[place])), -sign)
     names = (
         *(f"{a}|{b}" for a, b in pairwise(labels)),
         *design.names(design.X.shape[1], has_intercept=False),
@@ -355,19 +345,6 @@ def _take(X: Any, index: Indices) -> Any:
     dtype = _index_type(max(entries, index.size))  # SciPy keeps that of X, and would count beyond its range
     pointers, columns = X.indptr.astype(dtype, copy=False), X.indices.astype(dtype, copy=False)
     return csr_array((X.data, columns, pointers), shape=X.shape)[index]
-
-
-def _as_csr(X: Any) -> Any:
-    """Return a dense or CSR design as CSR, without the zeros of a dense one."""
-    if not isinstance(X, np.ndarray):
-        return X
-    from scipy.sparse import csr_array
-
-    filled = X != 0.0
-    pointers = np.append(0, np.cumsum(filled.sum(axis=1)))
-    dtype = _index_type(int(pointers[-1]))
-    columns = np.broadcast_to(np.arange(X.shape[1], dtype=dtype), X.shape)[filled]
-    return csr_array((X[filled], columns, pointers.astype(dtype)), shape=X.shape)
 
 
 def _index_type(largest: int) -> type[np.signedinteger[Any]]:

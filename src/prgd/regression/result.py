@@ -73,7 +73,7 @@ class Separability(Separation):
         What becomes of each coefficient of the unpenalised regression: ``finite``, ``+inf``, ``-inf``,
         ``either`` (infinite, the data allow both signs), ``aliased`` (not identified: its column depends on
         columns before it) or ``undecided``. Empty if the verdict was asked for without them.
-    leaning : dict from name to "+", "-" or "0"
+    max_margin_signs : dict from name to "+", "-" or "0"
         For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent
         and vanishing ridge follow (in the norm of all coefficients, the intercept included); "0" if it is
         zero or too small to tell. These signs are computed, not proven.
@@ -96,7 +96,7 @@ class Separability(Separation):
 
     family: str = "binomial"
     coefficients: dict[Name, Behaviour] = field(default_factory=dict)
-    leaning: dict[Name, str] = field(default_factory=dict)
+    max_margin_signs: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
     nearly_aliased: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -190,8 +190,12 @@ class Separability(Separation):
             return False
         named = dict(zip(columns, self.coefficients, strict=True))
         either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
-        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
-        if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
+        max_margin_signs = {
+            named[j]: sign for j, sign in self._evidence.max_margin_signs.items() if j in named
+        }
+        if max_margin_signs != self.max_margin_signs or not (
+            max_margin_signs.keys() <= either and set(max_margin_signs.values()) <= set("+-0")
+        ):
             return False
         if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
             return False

@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 import numpy as np
 
 from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance_dense, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
-from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
 from prgd.regression.coefficients import Behaviour, Coefficients
 from prgd.regression.cone import Cone, Coordinates
-from prgd.regression.cone_vectors import basis_vectors, leaning_signs, near_vectors, opposite_vectors
+from prgd.regression.cone_vectors import basis_vectors, max_margin_signs, opposite_vectors
 from prgd.regression.memberships import (
     Membership,
     augmented,
@@ -32,7 +30,6 @@ from prgd.regression.memberships import (
     least_squares,
     prove_membership,
 )
-from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
@@ -104,12 +101,6 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
     if t is not None:
         yield literal_fractions(t)
-    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
-    if copy is not None:
-        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
-        if found is not None and found.v is not None:
-            exact = found.proof.direction or literal_fractions(found.v)
-            yield tuple(exact[k] for k in cone.free)
 
 
 @dataclass(eq=False)
@@ -150,21 +141,14 @@ class _SignSearch:
         # A search takes about 20 steps of an interior point; what is too expensive stays undecided.
         affordable = int(SEARCH_WORK / (20.0 * index.size * cone.size**2))
         for j in left:
-            if not self._sign(j):
-                self._move_both_ways(j)
-            elif affordable > 0:
+            if self._sign(j) and affordable > 0:
                 self._exactly(j, index)
                 affordable -= 1
 
     def _by_basis(self, columns: list[int]) -> None:
         """Decide coefficients of a cone that has hardly more rows than coordinates."""
-        signs = np.array([self._sign(j) for j in columns])
-        with np.errstate(all="ignore"):
-            C = self.cone.functionals(columns)
-            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
-        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
         proposals: dict[tuple[int, int], Array] = {}
-        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        left = [j for j in columns if self._sign(j)]
         for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
             sign = self._sign(j)
             if t is not None:
@@ -199,8 +183,8 @@ class _SignSearch:
                     theirs[kept[j]] = ours[j]
         either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
         if either and not found.is_interrupted:
-            signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
-            found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+            signs = max_margin_signs(self.cone, self.base, self._first_rows(), either)
+            found.max_margin_signs.update({kept[j]: sign for j, sign in signs.items()})
         return found
 
     def _sign(self, j: int) -> int:
@@ -295,22 +279,6 @@ class _SignSearch:
                 self.memberships[j] = member
                 return True
         return False
-
-    def _move_both_ways(self, j: int) -> None:
-        """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
-        cone = self.cone
-        k = int(np.argmax(np.abs(cone.functionals([j])[0])))
-        with np.errstate(all="ignore"):
-            speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
-            reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
-        if not (0.0 < reach < np.inf):
-            return
-        moved = [
-            tuple(x + side * Fraction(reach) * (i == k) for i, x in enumerate(self.start)) for side in (1, -1)
-        ]
-        for t, contradictions in zip(moved, cone.prove_directions(moved), strict=True):
-            if not contradictions.size:
-                (self.above if cone.entry(t, j) > 0 else self.below)[j] = t
 
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""

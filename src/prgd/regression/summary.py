@@ -15,7 +15,7 @@ import numpy as np
 
 from prgd.core.errors import missing_package
 from prgd.core.types import Indices
-from prgd.proofs.overlap import overlap_in_words
+from prgd.proofs.hyperplanes import overlap_in_words
 from prgd.regression.advice import advice, meaning, shown, sum_in_words
 from prgd.regression.coefficients import Behaviour
 
@@ -35,7 +35,7 @@ _KINDS = {
     "not separable": "no separation",
 }
 _HEADER = ("coefficient", "verdict", "rows involved")
-_LEGEND = "either: infinite, and the data allow both signs; it leans to that of the maximum-margin direction."
+_LEGEND = "either: infinite, and the data allow both signs; its sign at maximum margin is given."
 
 
 class Line(NamedTuple):
@@ -47,7 +47,7 @@ class Line(NamedTuple):
     verdict : Behaviour
     involved : Involved or None
         Of an infinite coefficient the observations of separated rows in which its column is not zero.
-    leaning : {"+", "-", "0"} or None
+    max_margin_sign : {"+", "-", "0"} or None
         Of an infinite coefficient whose sign the data do not determine the sign that it has in the
         maximum-margin direction.
     relation : dict from name to Fraction, or None
@@ -57,7 +57,7 @@ class Line(NamedTuple):
     name: Name
     verdict: Behaviour
     involved: Involved | None = None
-    leaning: str | None = None
+    max_margin_sign: str | None = None
     relation: dict[Name, Fraction] | None = None
 
     @property
@@ -68,7 +68,8 @@ class Line(NamedTuple):
                 "depends on others" if self.relation is None else f"= {sum_in_words(self.relation, _TERMS)}"
             )
         words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
-        return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
+        sign = [] if self.max_margin_sign is None else [f"maximum margin: {self.max_margin_sign}"]
+        return "; ".join([words] * bool(words) + sign)
 
 
 def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Line]:
@@ -76,7 +77,7 @@ def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Line]:
     names = list(s.coefficients) if names is None else names
     terms = relations(s, names)
     return [
-        Line(name, s.coefficients[name], s.involved.get(name), s.leaning.get(name), terms.get(name))
+        Line(name, s.coefficients[name], s.involved.get(name), s.max_margin_signs.get(name), terms.get(name))
         for name in names
     ]
 
@@ -169,7 +170,7 @@ def as_frame(s: Separability) -> Any:
         {
             **_name_fields(line.name),
             "verdict": str(line.verdict),
-            "leaning": line.leaning,
+            "max_margin_sign": line.max_margin_sign,
             "rows": 0 if line.involved is None else line.involved.total,
             "first_rows": () if line.involved is None else line.involved.first,
             "relation": None
@@ -179,7 +180,9 @@ def as_frame(s: Separability) -> Any:
         for line in lines(s)
     ]
     names = list(_name_fields(next(iter(s.coefficients), "")))
-    return pd.DataFrame(table, columns=[*names, "verdict", "leaning", "rows", "first_rows", "relation"])
+    return pd.DataFrame(
+        table, columns=[*names, "verdict", "max_margin_sign", "rows", "first_rows", "relation"]
+    )
 
 
 def as_json(s: Separability) -> str:
@@ -231,8 +234,8 @@ def _line_facts(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {**_name_fields(line.name), "verdict": str(line.verdict)}
     if line.involved is not None:
         found |= {"rows": line.involved.total, "first_rows": list(line.involved.first)}
-    if line.leaning is not None:
-        found["leaning"] = line.leaning
+    if line.max_margin_sign is not None:
+        found["max_margin_sign"] = line.max_margin_sign
     if line.relation is not None:
         found["relation"] = [{**_name_fields(name), "times": str(k)} for name, k in line.relation.items()]
     return found

@@ -21,7 +21,7 @@ from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_upper, certify_in_double, margin_in_double, weights_at
 from prgd.problem.certificate import Certificate, certify, dual_vector_error, term_size
-from prgd.proofs.overlap import proves_overlap
+from prgd.proofs.hyperplanes import proves_overlap
 from prgd.rows.base import LeafRows
 from prgd.running.history import History, Record, Status, Stop, any_of
 from prgd.running.progress import progress_line

@@ -1,24 +1,23 @@
 """The search for a verdict on separability: its stages, from single passes to exact arithmetic.
 
 Each stage proposes a direction or a partition of the rows, and `prgd.proofs` decides. The stages are, in this
-order: rows that cancel and single features (`first_checks`), an exact simplex method if entries are few, some
-steps of dual acceleration, and an interior point on all rows or on growing sets of them (`proposals`). If
-these fail, dual acceleration on scaled rows, linear programming and an exact simplex method follow.
+order: rows that cancel and single features, an exact simplex method if entries are few, steps of dual
+acceleration if rows are too many or too wide for an interior point, and an interior point on all rows or on
+growing sets of them. If these fail, linear programming and an exact simplex method follow (`proposals`).
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
 from prgd.core.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
-from prgd.core.errors import ZeroRowWarning
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
 from prgd.problem.certificate import Certificate, DualWeights
@@ -26,7 +25,6 @@ from prgd.problem.problem import NO_ROWS, Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
 from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
 from prgd.running.history import Record, Status, any_of
 from prgd.running.loop import run
@@ -35,12 +33,12 @@ from prgd.separation import proposals
 from prgd.separation.proposals import (
     CLEAR,
     Found,
-    LinearProgram,
     Proposal,
     coarse_direction,
     find_cancelling_rows,
     fits_interior_point,
     propose_by_interior_point,
+    propose_by_program,
     propose_exactly,
     scan_features,
 )
@@ -48,14 +46,10 @@ from prgd.separation.verdict import INTERRUPTED, Separation, Verdict
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
 PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows
-MAX_ROUNDS = 30  # times that linear programming may ask for more rows
-MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
-PLAIN_STEPS, MAX_STEPS = 150, 3000  # steps of dual acceleration on the rows as given, and on scaled rows
-STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
-MANY_ROWS = 400  # rows for each column above which the interior point starts from some of the rows
-FEW_STEPS = 32  # steps of dual acceleration on the rows as given, if the interior point may take all rows
-TRIAL_STEPS = (32, 128)  # steps after which a partition may be sought on a few of the rows
-_DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
+MAX_ROUNDS = 30  # times that a method may ask for more rows
+STEPS = 150  # steps of dual acceleration on the rows as given
+MANY_ROWS = 8  # rows for each column above which the interior point starts from some of the rows
+HARD_ROWS = 6  # rows for each column with which a method starts
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
 
 
@@ -64,46 +58,39 @@ class Search:
 
     def __init__(self, rows: LiftedRows) -> None:
         self.rows = rows
-        self.certificate = Certificate(lower=0.0 - rows.max_norm)
+        self.lower, self.upper = 0.0 - rows.max_norm, math.inf  # bounds of gamma_star
+        self.best: Array | None = None  # the direction of the lower bound
         self.not_strict: Found | None = None  # weights that rule out strict separation
         self.hardness = np.zeros(rows.n)  # rows of small margin, or large weight, have small numbers
         self.ranges = np.ones(rows.d)
-        self.program = LinearProgram(rows)
 
     def find_proof(self) -> Found | None:
         """Return the first verdict that is proven; None if every stage fails."""
-        rows = self.rows
-        everything = rows.counted
+        rows, everything = self.rows, self.rows.counted
         self.not_strict = find_cancelling_rows(rows)
         if (found := self._by_one_feature()) is not None:
             return found
-        is_small = rows.n * rows.width <= SMALL_ENTRIES
-        if is_small and (found := self._grow(self._exactly, everything)) is not None:
+        exactly = partial(propose_exactly, rows, hardness=self.hardness)
+        if rows.n * rows.width <= SMALL_ENTRIES and (found := self._grow(exactly, everything)) is not None:
             return found
         fits = fits_interior_point(rows, everything.size)
-        # A few steps separate easy rows; for the others an interior point is quicker than many steps.
-        plain_steps = FEW_STEPS if fits else PLAIN_STEPS
-        if self.not_strict is None and (found := self._by_plain_steps(plain_steps)) is not None:
+        if not fits and self.not_strict is None and (found := self._by_steps()) is not None:
             return found
         # A partition that some of very many rows show is proven with few weights, which is quick to check.
         starts = [everything] if fits else []
         if not fits or everything.size > MANY_ROWS * rows.width:
-            starts.insert(0, self._hard_rows(6))
+            starts.insert(0, self._hard_rows())
         tell_stage("interior point")
         for start in starts:
-            for propose in (self._early, self._late):
+            for clear in (CLEAR, 0.0):
+                propose = partial(propose_by_interior_point, rows, clear=clear)
                 if (found := self._grow(propose, start)) is not None:
                     return found
-        if self.not_strict is None and (found := self._by_scaled_steps()) is not None:
-            return found
         tell_stage("linear programming")
-        start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows(6)
-        for _ in range(MAX_ZOOMS):
-            if (found := self._grow(self.program.propose, start)) is not None:
-                return found
-            if not self.program.zoom():
-                break
-        return self._grow(self._exactly, start if start.size <= 6 * rows.width else self._hard_rows(6))
+        start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows()
+        if (found := self._grow(partial(propose_by_program, rows), start)) is not None:
+            return found
+        return self._grow(exactly, start if start.size <= HARD_ROWS * rows.width else self._hard_rows())
 
     def by_weights(self, weights: DualWeights) -> Found | None:
         """Prove by weights that the maximum-margin solver found that no hyperplane separates."""
@@ -116,15 +103,6 @@ class Search:
         )
         return outcome if isinstance(outcome, Found) else None
 
-    def _early(self, index: Indices) -> Proposal | None:
-        return propose_by_interior_point(self.rows, index, CLEAR)
-
-    def _late(self, index: Indices) -> Proposal | None:
-        return propose_by_interior_point(self.rows, index, 0.0)
-
-    def _exactly(self, index: Indices) -> Proposal | None:
-        return propose_exactly(self.rows, index, self.hardness)
-
     def _by_one_feature(self) -> Found | None:
         """Measure the range of each feature, and prove a feature that separates alone."""
         self.ranges, direction, count = scan_features(self.rows)
@@ -135,13 +113,14 @@ class Search:
 
     def _prove_separation(self, v: Array, exact: RationalVector | None, source: str) -> Found | None:
         """Prove that v separates all rows: by its float64 numbers if possible, else by the exact ones."""
-        w, intercept = self.rows.split(v)
+        w, _ = self.rows.split(v)
         if not 0.0 < norm(w) < math.inf:
             return None
         for direction in (None, exact) if exact is not None else (None,):
             smallest = smallest_margin(self.rows, v, direction)
             margin = margin_below(smallest.margin, w)
-            self.certificate = self.certificate.with_lower(margin, w, intercept)
+            if margin > self.lower:
+                self.lower, self.best = margin, v
             if smallest.margin > 0.0:
                 exactly = (
                     f", {smallest.exact_rows} of them computed in fractions" if smallest.exact_rows else ""
@@ -150,69 +129,29 @@ class Search:
                 return Found(Verdict.SEPARABLE, how, v=v, proof=Proof(direction=direction))
         return None
 
-    def _by_plain_steps(self, steps: int) -> Found | None:
-        """Look for a separating direction by dual acceleration on the rows as given."""
+    def _by_steps(self) -> Found | None:
+        """Run dual acceleration on the rows as given until an iterate is proven to separate all of them."""
         rows = self.rows
         if not 1.0 / _MODERATE < rows.max_norm < _MODERATE:
             return None
-        problem = Problem(rows.rows, fit_intercept=rows.fit_intercept)
-        return self._steps(problem, steps, np.zeros(rows.width, np.int64))
-
-    def _by_scaled_steps(self) -> Found | None:
-        """Look for a separating direction by dual acceleration on a copy of the rows, scaled."""
-        rows = self.rows
-        copy = rows.sparse(rows.counted, proposals.MAX_COPY_ENTRIES)
-        if copy is None:
-            return None
-        Z, _, columns = balance_sparse(copy)
-        is_dense = Z.nnz > _DENSE_FRACTION * rows.n * rows.width
-        steps = int(np.clip(STEP_ENTRIES / Z.nnz, PLAIN_STEPS, MAX_STEPS))
-        # A small linear program is quicker than many steps.
-        steps = steps if rows.n * rows.width > PROGRAM_ENTRIES else steps // 5
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ZeroRowWarning)  # a scaled row may vanish, the given one did not
-            problem = Problem(Z.toarray() if is_dense else Z)
-        return self._steps(problem, steps, columns)
-
-    def _steps(self, problem: Problem, steps: int, columns: Indices) -> Found | None:
-        """Run dual acceleration until an iterate, its columns scaled back, is proven to separate all rows."""
-        proven: list[Found] = []
+        problem, proven = Problem(rows.rows, fit_intercept=rows.fit_intercept), list[Found]()
 
         def observe(state: State, record: Record, certificate: Certificate) -> None:
-            if state.t > 0 and (found := self._proof_at(problem, state, columns)) is not None:
-                proven.append(found)
+            if state.t > 0 and state.at.smallest_margin > 0.0:
+                source = f"Found by dual acceleration in {state.t} steps"
+                found = self._prove_separation(rows.lift(state.w, state.at.intercept), None, source)
+                proven.extend([] if found is None else [found])
 
-        rule = any_of(lambda *_: Status.REACHED if proven else None, steps)
+        rule = any_of(lambda *_: Status.REACHED if proven else None, STEPS)
         result = run(problem, DualAcceleration(), stop=rule, record=None, observe=observe)
-        is_plain = problem.rows is self.rows.rows
-        if is_plain:
-            self._bound(result.certificate.upper)
+        self._bound(result.certificate.upper)
         if proven:
             return proven[0]
-        if result.t < steps and result.status is not Status.DIVERGED:
+        if result.t < STEPS and result.status is not Status.DIVERGED:
             raise KeyboardInterrupt  # `run` returns after Ctrl-C, but the search must end
-        self.hardness[:] = np.inf
-        self.hardness[slice(None) if is_plain else self.rows.counted] = problem.margins(result.w)
-        if is_plain:
-            v = self.rows.lift(result.w, problem.at(result.w).intercept)
-            self._prove_separation(v, None, "")  # this call tightens the lower bound
-        return None
-
-    def _proof_at(self, problem: Problem, state: State, columns: Indices) -> Found | None:
-        """Prove separation by an iterate that separates the rows of its problem, or overlap by a few rows."""
-        rows, is_plain = self.rows, problem.rows is self.rows.rows
-        if state.at.smallest_margin > 0.0:
-            v = rows.lift(state.w, state.at.intercept) if is_plain else state.w
-            source = f"Found by dual acceleration in {state.t} steps"
-            if (found := self._prove_separation(np.ldexp(v, columns), None, source)) is not None:
-                return found
-        if is_plain and state.t in TRIAL_STEPS:
-            self.hardness = problem.margins(state.w)
-            # If many rows are on the wrong side, some of them and of the others may show the overlap.
-            if np.count_nonzero(self.hardness[rows.counted] < 0.0) > 2 * rows.width:
-                hard = self._hard_rows(5)
-                propose = self._early if fits_interior_point(rows, hard.size) else self.program.propose
-                return self._grow(propose, hard, rounds=2)
+        self.hardness[:] = problem.margins(result.w)
+        # This call tightens the lower bound.
+        self._prove_separation(rows.lift(result.w, problem.at(result.w).intercept), None, "")
         return None
 
     def _bound(self, upper: float) -> None:
@@ -221,22 +160,20 @@ class Search:
         # Each entry of the sum meets n roundings, the sums of p in each class another n, and the norm some.
         rounding = rounding_factor(2 * n + width + 16) * self.rows.max_norm
         rounding += n * width * SMALLEST
-        self.certificate = self.certificate.with_upper(upper + rounding)
+        self.upper = min(self.upper, upper + rounding)
 
-    def _hard_rows(self, times: int) -> Indices:
-        """Return about ``times`` rows for each column: half of them the hardest, half spread over all."""
+    def _hard_rows(self) -> Indices:
+        """Return some rows for each column: half of them the hardest, half spread over all."""
         rows, chosen = self.rows, []
-        count = times * rows.width // 4 + 10
+        count = HARD_ROWS * rows.width // 4 + 10
         for group in (rows.counted[rows.signs[rows.counted] == sign] for sign in (1, -1)):
             order = group[np.argsort(self.hardness[group], kind="stable")]
             chosen += [order[:count], order[:: max(1, order.size // count)]]
         return np.unique(np.concatenate(chosen)).astype(np.int64)
 
-    def _grow(
-        self, propose: Callable[[Indices], Proposal | None], index: Indices, rounds: int = MAX_ROUNDS
-    ) -> Found | None:
+    def _grow(self, propose: Callable[[Indices], Proposal | None], index: Indices) -> Found | None:
         """Ask for a proposal on some rows, and again with those rows that contradict it."""
-        for _ in range(rounds):
+        for _ in range(MAX_ROUNDS):
             proposal = propose(index)
             if proposal is None:
                 return None
@@ -346,16 +283,14 @@ class Search:
 
     def best_bounds(self, how: str) -> Found:
         """Return what is known without a verdict: weights that rule out strict separation, or a direction."""
-        w, b = self.certificate.w, self.certificate.intercept
-        v = None if w is None else self.rows.lift(w, b)
-        return self.not_strict or Found(Verdict.UNDECIDED, how, v=v)
+        return self.not_strict or Found(Verdict.UNDECIDED, how, v=self.best)
 
     def result(self, found: Found) -> Separation:
         """Build the Separation result from a proven verdict, or from the best bounds found."""
         rows = self.rows
         uniform = rows.normalized_weights(rows.counts / rows.counted.size)
         self._bound(norm(rows.combine(uniform)[: rows.d]))
-        lower, upper = self.certificate.lower, self.certificate.upper
+        lower, upper = self.lower, self.upper
         if found.p is not None:
             upper = 0.0
             lower = 0.0 if found.verdict is Verdict.QUASI_SEPARABLE else min(lower, 0.0)
