@@ -19,8 +19,7 @@ from prgd.core.types import Indices, Mask
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.regression.responses import Classes, Design, read_amounts, read_counts, response_name
 from prgd.rows import Rows, as_rows
-from prgd.rows.blocks import times_signs
-from prgd.rows.blocks import pair_rows
+from prgd.rows.blocks import pair_rows, times_signs
 
 Name = str | tuple[str, str]  # the name of a coefficient; ``(class, name)`` if each class has its own
 FAMILIES = ("binomial", "multinomial", "poisson", "ordinal")
