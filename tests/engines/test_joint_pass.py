@@ -1,4 +1,4 @@
-"""The joint pass of the engines of arrays against pairs that are formed one by one."""
+"""Joint problems on every engine, against pairs that are formed one by one: sums, margins, trajectories."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import prgd
 from prgd.losses import EXPONENTIAL, LOGISTIC
-from prgd.rows import DenseRows, JointMarginsAt, JointSmallestAt, JointTallyAt, Labels, SparseRows, arrays
+from prgd.rows import (
+    DenseRows,
+    JointAccurateAt,
+    JointMarginsAt,
+    JointSmallestAt,
+    JointTallyAt,
+    Labels,
+    LargestRow,
+    SparseRows,
+    arrays,
+)
 from prgd.rows.tally import COUNT, MARGIN
 
-SHAPES = [(2, 1, 1.0), (3, 7, 0.0), (4, 8, 0.1), (5, 50, 2.0), (7, 3, 40.0), (10, 17, 5.0), (12, 9, 1.0)]
 KINDS = [(EXPONENTIAL, False), (LOGISTIC, False), (EXPONENTIAL, True)]
 
 
@@ -49,6 +59,13 @@ def data_of(n, d, K, seed=0):
     return X, rng.integers(0, K, n), rng.standard_normal((K, d))
 
 
+def all_margins(X, codes, W, intercept=0.0):
+    scores, at = X @ W.T + intercept, np.arange(len(X))
+    margins = scores[at, codes][:, None] - scores
+    margins[at, codes] = np.inf
+    return margins
+
+
 def expected(X, codes, s, W, loss, by_class):
     """Return log sums, smallest margins, counts and mean vectors of the groups, from all pairs in NumPy."""
     K, d = W.shape
@@ -64,8 +81,7 @@ def expected(X, codes, s, W, loss, by_class):
             p = s[mine] * np.exp(m.min() - m)
             found.append((np.log(p.sum()) - m.min(), m.min(), s[mine].sum(), p @ X[mine] / p.sum()))
             continue
-        m = scores[np.arange(len(X)), codes][:, None] - scores
-        m[np.arange(len(X)), codes] = np.inf
+        m = all_margins(X, codes, W)
         soft = -np.logaddexp.reduce(-m, axis=1)
         used = s > 0.0
         value, slope = loss.log_value(soft), loss.log_slope(soft)
@@ -94,37 +110,19 @@ def check(tally, groups, tol=1e-11):
 QUICK = ("rows", "columns", "sparse")  # a kernel is compiled for every further kind of array
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize(
     "layout", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LAYOUTS]
 )
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_matches_all_pairs(layout, loss, by_class):
-    for K, d, scale in [
-        (2, 1, 1.0),
-        (3, 7, 0.0),
-        (4, 8, 0.1),
-        (5, 50, 2.0),
-        (7, 3, 40.0),
-        (10, 17, 5.0),
-        (12, 9, 1.0),
-    ]:
-        X, codes, W = data_of(701, d, K, seed=K)
+    sizes = [(701, 2, 1, 1.0), (701, 3, 7, 0.0), (67, 4, 8, 0.1), (701, 5, 50, 2.0), (701, 7, 3, 40.0)]
+    for n, K, d, scale in [*sizes, (67, 8, 9, 60.0), (701, 10, 17, 5.0)]:
+        X, codes, W = data_of(n, d, K, seed=K)
         rows = LAYOUTS[layout](X)
         for s in (None, np.random.default_rng(1).integers(0, 3, len(X)).astype(float)):
             found = rows.ask(JointTallyAt(scale * W, loss, by_class), labels_of(codes, K, s))
             check(found, expected(X, codes, np.ones(len(X)) if s is None else s, scale * W, loss, by_class))
-
-
-@pytest.mark.kernels
-@pytest.mark.parametrize("layout", QUICK)
-@pytest.mark.parametrize(("loss", "by_class"), KINDS)
-def test_few_rows(layout, loss, by_class):
-    for K, scale in ((3, 1.0), (8, 60.0)):
-        X, codes, W = data_of(67, 9, K, seed=5)
-        query, rows = JointTallyAt(scale * W, loss, by_class), LAYOUTS[layout](X)
-        for s in (np.ones(len(X)), np.random.default_rng(6).integers(0, 3, len(X)).astype(float)):
-            found = rows.ask(query, labels_of(codes, K, None if s.all() else s))
-            check(found, expected(X, codes, s, query.w, loss, by_class))
 
 
 @pytest.mark.parametrize("layout", ["rows", "sparse"])
@@ -204,26 +202,15 @@ def test_products_beyond_the_floating_range_are_seen(layout, loss, by_class):
     )
 
 
-@pytest.mark.parametrize("engine", grid.QUICK_ENGINES)
-@pytest.mark.parametrize(("loss", "by_class"), KINDS)
-def test_engines_agree(engine, loss, by_class, tmp_path):
-    X, codes, W = data_of(157, 11, 4)
-    s = np.random.default_rng(3).integers(0, 3, len(X)).astype(float)
-    rows = grid.ENGINES[engine](X, codes, s, tmp_path)
-    check(rows.ask(JointTallyAt(W, loss, by_class)), expected(X, codes, s, W, loss, by_class), 1e-10)
-
-
 @pytest.mark.kernels
 @pytest.mark.parametrize("layout", QUICK)
 def test_margins_of_all_pairs(layout, monkeypatch):
     monkeypatch.setattr(arrays, "SMALL_ENTRIES", 0)  # else NumPy would answer
     X, codes, W = data_of(701, 9, 6)
-    rows, labels, at = LAYOUTS[layout](X), labels_of(codes, 6), np.arange(len(X))
+    rows, labels = LAYOUTS[layout](X), labels_of(codes, 6)
     b = np.random.default_rng(4).standard_normal(6)
     for intercept in (np.zeros(6), b):
-        scores = X @ W.T + intercept
-        margins = scores[at, codes][:, None] - scores
-        margins[at, codes] = np.inf
+        margins = all_margins(X, codes, W, intercept)
         if not intercept.any():
             np.testing.assert_allclose(rows.ask(JointMarginsAt(W), labels), margins, rtol=1e-12, atol=1e-12)
         (found,) = rows.ask(JointSmallestAt(W, 20, False, np.array([3]), intercept), labels)
@@ -232,3 +219,74 @@ def test_margins_of_all_pairs(layout, monkeypatch):
         np.testing.assert_array_equal(found.indices, order)
         np.testing.assert_allclose(found.margins, margins.ravel()[order], rtol=1e-12)
         assert found.smallest == pytest.approx(margins.min(), rel=1e-12)
+
+
+# Every engine
+
+K, D = 4, 5
+
+
+def rows_of_four_classes():
+    rng = np.random.default_rng(11)
+    codes = np.repeat(np.arange(K), [40, 3, 25, 33])[rng.permutation(101)]
+    X = rng.standard_normal((K, D))[codes] * 2.0 + 0.5 * rng.standard_normal((101, D))
+    weight = rng.random(101)
+    weight[rng.permutation(101)[:10]] = 0.0
+    return X, codes, weight, rng.standard_normal((K, D))
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_every_engine_answers_the_joint_queries(engine, has_weights, tmp_path):
+    X, codes, weight, W = rows_of_four_classes()
+    s = weight if has_weights else None
+    rows = grid.ENGINES[engine](X, codes.astype(float), s, tmp_path)
+    mass = weight if has_weights else np.ones(len(X))
+    assert rows.labels.classes.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert np.array_equal(rows.labels.codes, codes)
+    assert rows.labels.class_weights == pytest.approx([mass[codes == k].sum() for k in range(K)])
+    m = all_margins(X, codes, W)
+    np.testing.assert_allclose(rows.ask(JointMarginsAt(W)), m, rtol=1e-12, atol=1e-12)
+    counted = np.where(mass[:, None] > 0.0, m, np.inf)
+    b = np.array([0.5, -1.0, 0.25, 0.25])
+    found = rows.ask(JointAccurateAt(W, b))
+    shifted, finite = all_margins(X, codes, W, b), np.isfinite(m)
+    assert (np.abs(found.margins[finite] - shifted[finite]) <= found.errors[finite] + 1e-12).all()
+    for by_class in (False, True):
+        groups = rows.ask(JointSmallestAt(W, 3, by_class, np.array([], dtype=np.int64), np.zeros(K)))
+        flat = counted.ravel()
+        if by_class:
+            assert len(groups) == K * K
+            for k in range(K):
+                for j in range(K):
+                    low = counted[codes == k, j].min() if j != k else np.inf
+                    assert groups[k * K + j].smallest == pytest.approx(low, rel=1e-12)
+        else:
+            assert groups[0].indices.tolist() == np.argsort(flat, kind="stable")[:3].tolist()
+            np.testing.assert_allclose(groups[0].margins, np.sort(flat)[:3], rtol=1e-12)
+    assert rows.ask(LargestRow(1.0)) == pytest.approx(np.abs(X).sum(axis=1).max())
+    for loss, by_class in KINDS:
+        check(rows.ask(JointTallyAt(W, loss, by_class)), expected(X, codes, mass, W, loss, by_class), 1e-10)
+
+
+@pytest.mark.parametrize("engine", grid.engines())
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_runs_of_joint_problems_agree_and_resume_bit_by_bit(engine, fit_intercept, tmp_path):
+    X, codes, weight, _ = rows_of_four_classes()
+    codes = codes.astype(float)
+    reference = prgd.Problem(X, codes, sample_weight=weight, fit_intercept=fit_intercept)
+    rows = grid.ENGINES[engine](X, codes, weight, tmp_path)
+    problem = prgd.Problem(rows, fit_intercept=fit_intercept)
+    best = prgd.run(reference, prgd.NGD(), stop=12)
+    found = prgd.run(problem, prgd.NGD(), stop=12)
+    np.testing.assert_allclose(found.w, best.w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.history["margin"][1:], best.history["margin"][1:], rtol=1e-9)
+    assert found.passes == 13 + 5  # and one for the margin of u at each of the steps 0, 1, 2, 4 and 8
+    assert problem.fingerprint == reference.fingerprint
+    half = prgd.run(problem, prgd.NGD(), stop=4)
+    half.save(tmp_path / "half.npz")
+    resumed = prgd.run(problem, prgd.NGD(), stop=12, resume=prgd.Result.load(tmp_path / "half.npz"))
+    assert resumed.passes == found.passes
+    assert np.array_equal(resumed.w, found.w)
+    assert resumed.certificate.lower == found.certificate.lower
+    assert resumed.certificate.upper == found.certificate.upper

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -26,9 +24,7 @@ def words(rows):
 
 
 def chunked():
-
     blocks = [(X[0:1], Y[0:1]), (sp.csr_array(X[1:17]), Y[1:17]), (X[17:], Y[17:])]
-
     return ChunkedRows.from_blocks(blocks, S)
 
 
@@ -37,18 +33,6 @@ def tensor():
     from prgd.rows.gpu.tensor_rows import TensorRows
 
     return TensorRows(torch.from_numpy(X.copy()), Y, S)
-
-
-class Plain(DenseRows):
-    """Rows that have no way of their own to hash."""
-
-    own_answers: ClassVar = {k: v for k, v in DenseRows.own_answers.items() if k is not Fingerprint}
-
-
-class PlainSparse(SparseRows):
-    """Sparse rows that have no way of their own to hash."""
-
-    own_answers = Plain.own_answers
 
 
 SAME = {
@@ -62,8 +46,6 @@ SAME = {
     ),
     "chunks": chunked,
     "tensor": tensor,
-    "no own answer": lambda: Plain(X, Y, S),
-    "sparse, no own answer": lambda: PlainSparse(sp.csr_array(X), Y, S),
 }
 
 

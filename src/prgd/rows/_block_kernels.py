@@ -15,6 +15,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.rows.arrays import COLUMNS, ROWS
+
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 # Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.
 jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
@@ -27,7 +29,7 @@ PIECE = 1024  # columns of wide rows that are taken at a time, so that w and v s
 
 
 @inner_jit
-def dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     # One row is read at a time: several streams at once were slower if a row is a power of two long.
     m[:size] = 0.0
     for first in range(0, w.size, PIECE):
@@ -42,7 +44,7 @@ def dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None
 
 
 @inner_jit
-def dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
+def _dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
     m[:size] = second[:size] = 0.0
     for first in range(0, w.size, PIECE):
         last = min(first + PIECE, w.size)
@@ -59,7 +61,7 @@ def dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: 
 
 
 @inner_jit
-def dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
     k = 0
     while k + 4 <= count:
@@ -77,7 +79,7 @@ def dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) 
 
 
 @inner_jit
-def columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     m[:size] = 0.0
     for j in range(w.size):
         for i in range(size):
@@ -87,7 +89,7 @@ def columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> N
 
 
 @inner_jit
-def columns_two_margins(XT: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
+def _columns_two_margins(XT: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
     m[:size] = second[:size] = 0.0
     for j in range(w.size):
         for i in range(size):
@@ -99,7 +101,7 @@ def columns_two_margins(XT: Any, y: Any, w: Any, v: Any, start: int, size: int, 
 
 
 @inner_jit
-def columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     if count == 0:
         return
     if 4 * count < chosen[count - 1]:
@@ -152,13 +154,13 @@ def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vecto
 
 
 @inner_vector_jit
-def csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     for i in range(start, start + size):
         m[i - start] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
 @inner_vector_jit
-def csr_two_margins(
+def _csr_two_margins(
     data: Any, indices: Any, indptr: Any, y: Any, pairs: Any, start: int, size: int, m: Any, second: Any
 ) -> None:
     # Both numbers of a column lie side by side in `pairs`, so that the second comes with the first.
@@ -195,9 +197,42 @@ def csr_some_margins(
 
 
 @inner_vector_jit
-def csr_add(
+def _csr_add(
     data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
 ) -> None:
     for k in range(count):
         i = start + chosen[k]
         _csr_scatter(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), c[chosen[k]], vector)
+
+
+@inner_jit
+def block_margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+    """Write the margins of a block of rows along w."""
+    if len(A) == ROWS:
+        _dense_margins(A[0], y, w, start, size, m)
+    elif len(A) == COLUMNS:
+        _columns_margins(A[0], y, w, start, size, m)
+    else:
+        _csr_margins(A[0], A[1], A[2], y, w, start, size, m)
+
+
+@inner_jit
+def two_block_margins(A: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
+    """Write the margins of a block of rows along w and v; for CSR rows, v has w and v side by side."""
+    if len(A) == ROWS:
+        _dense_two_margins(A[0], y, w, v, start, size, m, second)
+    elif len(A) == COLUMNS:
+        _columns_two_margins(A[0], y, w, v, start, size, m, second)
+    else:
+        _csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
+
+
+@inner_jit
+def add_rows(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+    """Add ``c_i x_i`` over the chosen rows of a block."""
+    if len(A) == ROWS:
+        _dense_add(A[0], start, chosen, count, c, vector)
+    elif len(A) == COLUMNS:
+        _columns_add(A[0], start, chosen, count, c, vector)
+    else:
+        _csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)

@@ -19,22 +19,16 @@ from typing import Any
 import numpy as np
 
 from prgd.rows._block_kernels import (
-    columns_add,
-    columns_margins,
-    columns_two_margins,
-    csr_add,
-    csr_margins,
+    add_rows,
+    block_margins,
     csr_some_margins,
-    csr_two_margins,
-    dense_add,
-    dense_margins,
-    dense_two_margins,
     exact_jit,
     inner_exact_jit,
     inner_vector_jit,
     jit,
+    two_block_margins,
 )
-from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.rows.arrays import CSR, ROWS
 from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
@@ -228,39 +222,24 @@ def tally_slices(
         vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            if not has_second:
-                if len(A) == ROWS:
-                    dense_margins(A[0], y, w, start, size, m)
-                elif len(A) == COLUMNS:
-                    columns_margins(A[0], y, w, start, size, m)
-                else:
-                    csr_margins(A[0], A[1], A[2], y, w, start, size, m)
-            elif len(A) == ROWS:
-                dense_two_margins(A[0], y, w, v, start, size, m, second)
-            elif len(A) == COLUMNS:
-                columns_two_margins(A[0], y, w, v, start, size, m, second)
-            else:
-                csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
             if has_second:
+                two_block_margins(A, y, w, v, start, size, m, second)
                 _absorb_second(second, y, s, start, size, sums)
+            else:
+                block_margins(A, y, w, start, size, m)
             if len(s) == 0:
                 has_weight = absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
                 absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
             for g in range(groups if has_weight else 0):
-                # Rows of the group that carry weight; with a literal 0, `dense_add` would be compiled twice.
+                # Rows of the group that carry weight; with a literal 0, `add_rows` would be compiled twice.
                 count: Any = np.int64(0)
                 for i in range(size):
                     if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (g == 1)):
                         chosen[count] = i
                         count += 1
                 vector = vector_0 if g == 0 else vector_1
-                if len(A) == ROWS:
-                    dense_add(A[0], start, chosen, count, c, vector)
-                elif len(A) == COLUMNS:
-                    columns_add(A[0], start, chosen, count, c, vector)
-                else:
-                    csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)
+                add_rows(A, start, chosen, count, c, vector)
         if loss == EXPONENTIAL:
             for g in range(groups):
                 scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS]
@@ -271,12 +250,7 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
     """Write ``m_i = y_i <w, x_i>`` for rows ``first..last``."""
     for start in range(first, last, block):
         size = min(block, last - start)
-        if len(A) == ROWS:
-            dense_margins(A[0], y, w, start, size, out[start : start + size])
-        elif len(A) == COLUMNS:
-            columns_margins(A[0], y, w, start, size, out[start : start + size])
-        else:
-            csr_margins(A[0], A[1], A[2], y, w, start, size, out[start : start + size])
+        block_margins(A, y, w, start, size, out[start : start + size])
 
 
 @jit
@@ -290,12 +264,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
             if factors[i] != 0.0:
                 chosen[count] = i
                 count += 1
-        if len(A) == ROWS:
-            dense_add(A[0], start, chosen, count, factors, vector)
-        elif len(A) == COLUMNS:
-            columns_add(A[0], start, chosen, count, factors, vector)
-        else:
-            csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
+        add_rows(A, start, chosen, count, factors, vector)
 
 
 @jit
@@ -309,21 +278,14 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
             count += c[start + i] != 0.0
         if count == 0:
             continue
-        if len(A) == ROWS:
-            dense_margins(A[0], y, w, start, size, factors)
-        elif len(A) == COLUMNS:
-            columns_margins(A[0], y, w, start, size, factors)
-        else:
+        if len(A) == CSR:
             csr_some_margins(A[0], A[1], A[2], y, w, start, chosen, count, factors)
+        else:
+            block_margins(A, y, w, start, size, factors)
         for k in range(count):
             factors[chosen[k]] *= c[start + chosen[k]] * y[start + chosen[k]]
             total += factors[chosen[k]]
-        if len(A) == ROWS:
-            dense_add(A[0], start, chosen, count, factors, vector)
-        elif len(A) == COLUMNS:
-            columns_add(A[0], start, chosen, count, factors, vector)
-        else:
-            csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
+        add_rows(A, start, chosen, count, factors, vector)
     return total
 
 
@@ -348,27 +310,20 @@ def _add(total: float, low: float, size: float, x: float, w: Any) -> tuple[float
 
 
 @exact_jit
-def accurate_products(
-    A: Any, w: Any, intercept: float, first: int, last: int, products: Any, corrections: Any
-) -> None:
-    """Write ``<w, x_i> + intercept`` and the absolute corrections of rows ``first..last`` by Dot2.
+def accurate_products(A: Any, w: Any, intercept: float, products: Any, corrections: Any) -> None:
+    """Write ``<w, x_i> + intercept`` and the absolute corrections of all rows by Dot2.
 
-    ``w`` is the vector with its high and low parts. A row is a loop of its own in every kind of storage, so
-    that the numbers are the same for all of them, bit by bit.
+    ``w`` is the vector with its high and low parts. A row is a loop of its own in both kinds of storage, so
+    that the numbers are the same for dense and CSR rows, bit by bit.
     """
     v, high, low_part = w
-    for i in range(first, last):
+    for i in range(products.size):
         total, low, size = intercept, 0.0, 0.0
         if len(A) == ROWS:
             for j in range(v.size):
-                x = np.float64(A[0][i, j])
-                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
-        elif len(A) == COLUMNS:
-            for j in range(v.size):
-                x = np.float64(A[0][j, i])
-                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
+                total, low, size = _add(total, low, size, A[0][i, j], (v[j], high[j], low_part[j]))
         else:
             for q in range(A[2][i], A[2][i + 1]):
-                j, x = A[1][q], np.float64(A[0][q])
-                total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
+                j = A[1][q]
+                total, low, size = _add(total, low, size, A[0][q], (v[j], high[j], low_part[j]))
         products[i], corrections[i] = total + low, size

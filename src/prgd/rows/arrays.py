@@ -14,7 +14,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.arithmetic import split
 from prgd.core.threads import each, single_blas, threads_of
 from prgd.core.types import Array, Indices
 from prgd.losses import EXPONENTIAL
@@ -22,7 +21,7 @@ from prgd.rows.base import Block, LeafRows, M, Query, register
 from prgd.rows.exact import as_float, canonical_csr, check_shape
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import Accurate, AccurateAt, CurvatureAt, MarginsAt, SmallestAt, TallyAt
+from prgd.rows.queries import CurvatureAt, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.tally import SECOND, Tally, merge_slices
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
@@ -236,16 +235,6 @@ class ArrayRows(LeafRows):
         )
         return out
 
-    def _accurate(self, query: AccurateAt, labels: Labels) -> Accurate:
-        from prgd.rows._kernels import accurate_products
-
-        s, (products, corrections) = self._storage, np.empty((2, self.n))
-        with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
-            w = tuple(frozen(part) for part in (query.w, *split(query.w)))
-        b = float(query.intercept)
-        self._each(lambda i, j: accurate_products(s.A, w, b, s.bounds[i], s.bounds[j], products, corrections))
-        return query.bounded(products, corrections, labels)
-
     def _from_margins(self, query: Any, labels: Labels) -> Any:
         return query.answer(self, labels)  # which asks for all margins
 
@@ -287,7 +276,6 @@ class ArrayRows(LeafRows):
         JointTallyAt: _joint_tally,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
-        AccurateAt: _accurate,
         SmallestAt: _from_margins,
     }
 

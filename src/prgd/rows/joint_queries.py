@@ -18,7 +18,16 @@ from prgd.core.namespace import like, namespace, to_host
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Query, places_within
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Smallest, TallyAt, merge_smallest, weigh
+from prgd.rows.queries import (
+    Accurate,
+    AccurateAt,
+    MarginsAt,
+    Smallest,
+    TallyAt,
+    merge_smallest,
+    smallest_of,
+    weigh,
+)
 from prgd.rows.tally import MARGIN, Tally, merge
 
 _BLOCK_ENTRIES = 2**20  # entries of the rows that are multiplied at a time
@@ -143,14 +152,13 @@ class JointMarginsAt(MarginsAt):
 
 
 @dataclass(frozen=True, eq=False)
-class JointAccurateAt(Query[Accurate]):
+class JointAccurateAt(AccurateAt):
     """Return ``<w_y - w_j, x_i> + b_y - b_j`` for every pair, with proven bounds on the errors.
 
     The products of each class are those of `AccurateAt`.
     """
 
-    w: Array
-    intercept: Array
+    intercept: Array  # type: ignore[assignment]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Multiply the rows by the vector of each class, in twice the precision of float64."""
@@ -165,10 +173,6 @@ class JointAccurateAt(Query[Accurate]):
         margins[~np.isfinite(bound)] = 0.0
         margins[at, labels.codes], bound[at, labels.codes] = np.inf, 0.0
         return Accurate(margins, bound)
-
-    def merge(self, parts: Sequence[Accurate]) -> Accurate:
-        """Join the margins of consecutive parts."""
-        return Accurate(*(np.concatenate(numbers) for numbers in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,31 +206,26 @@ class JointSmallestAt(Query[tuple[Smallest, ...]]):
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all pairs."""
-        K = len(self.w)
+        K, first = len(self.w), self.first * len(self.w)
         if labels.sample_weight.size:
             margins[labels.sample_weight == 0.0] = np.inf
         codes, flat = labels.codes, margins.ravel()
         rest = np.isfinite(flat)
         rest[self.without] = False
         if not self.by_class:
-            return (self._group(flat, np.flatnonzero(rest), float(flat.min(initial=np.inf))),)
+            return (
+                smallest_of(
+                    flat, np.flatnonzero(rest), self.max_rows, float(flat.min(initial=np.inf)), first
+                ),
+            )
         found = []
         for k in range(K):
             rows = np.flatnonzero(codes == k)
             for j in range(K):
                 pairs = rows * K + j
                 smallest = float(flat[pairs].min(initial=np.inf)) if j != k else np.inf
-                found.append(self._group(flat, pairs[rest[pairs]], smallest))
+                found.append(smallest_of(flat, pairs[rest[pairs]], self.max_rows, smallest, first))
         return tuple(found)
-
-    def _group(self, margins: Array, pairs: Indices, smallest: float) -> Smallest:
-        values = margins[pairs]
-        if values.size > self.max_rows:
-            kept = np.argpartition(values, self.max_rows - 1)[: self.max_rows]
-            pairs, values = pairs[kept], values[kept]
-        order = np.argsort(values, kind="stable")
-        indices = (pairs[order] + self.first * len(self.w)).astype(np.int64)
-        return Smallest(smallest, values[order], indices)
 
     def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
         """Keep the smallest of all parts."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prgd.core.arithmetic import compensated_bound, two_product, two_sum
+from prgd.core.arithmetic import compensated_bound, split
+from prgd.core.namespace import to_host
 from prgd.core.types import Array, Indices
 from prgd.losses import Loss
-from prgd.rows.base import LeafRows, Query, places_within
-from prgd.rows.labels import Labels
+from prgd.rows.base import LeafRows, M, Query, places_within
+from prgd.rows.blocks import is_sparse
+from prgd.rows.labels import Labels, frozen
 from prgd.rows.tally import Tally, merge
 
-_ACCURATE_ENTRIES, _ACCURATE_ROWS = (
-    2**20,
-    2**12,
-)  # dense entries or sparse rows gathered at a time
+_ACCURATE_ENTRIES = 2**20  # entries of the rows that are multiplied at a time in twice the precision
 
 
 class Smallest(NamedTuple):
@@ -69,32 +67,18 @@ class TallyAt(Query[Tally]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
-        s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
-        second = None if self.second is None else rows.times(self.second)
-        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine, second=second)
-        return Tally(np.array(scalars), np.array(vectors))
-
-    def sums(
-        self,
-        products: Any,
-        signs: Any,
-        s: Any,
-        combine: Callable[[Any], Any],
-        xp: ModuleType = np,
-        second: Any = None,
-    ) -> Any:
-        """Return the scalars and the vectors of each group, from ``<w, x_i>`` and ``combine(c) = X^T c``.
-
-        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights, and
-        ``second`` the products ``<v, x_i>`` with the second direction, if there is one.
-        """
+        signs, s = labels.signs, labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
         groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
-        weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
-        scalars = [numbers for _, numbers in weighed]
-        if second is not None:
-            lowest = [xp.where(group & (s > 0.0), second * signs, xp.inf).min() for group in groups]
-            scalars = [xp.concatenate([a, b[None]]) for a, b in zip(scalars, lowest, strict=True)]
-        return scalars, [combine(terms * signs) for terms, _ in weighed]
+        margins = rows.times(self.w) * signs
+        terms, scalars = zip(
+            *(weigh(margins, np.where(group, s, 0.0), self.loss) for group in groups), strict=True
+        )
+        vectors = np.array([rows.combine(term * signs) for term in terms])
+        if self.second is None:
+            return Tally(np.array(scalars), vectors)
+        beside = rows.times(self.second) * signs
+        lowest = [np.where(group & (s > 0.0), beside, np.inf).min() for group in groups]
+        return Tally(np.column_stack([scalars, lowest]), vectors)
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""
@@ -151,38 +135,19 @@ class AccurateAt(Query[Accurate]):
 
     w: Array
     intercept: float = 0.0
-    is_repeated: ClassVar[bool] = True  # NumPy takes the columns one by one, which is slow if they are many
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
-        """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _ACCURATE_ENTRIES // rows.d)
-        cuts = [*range(0, rows.n, step), rows.n]
-        parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
-        products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return self.bounded(products, corrections, labels)
+        """Multiply the rows part by part, in the memory of this process."""
+        from prgd.rows._kernels import accurate_products
 
-    def _products(self, block: Any) -> tuple[Array, Array]:
-        """Return the products of gathered rows, and the sums of their absolute corrections."""
-        total, low, size = np.full(block.shape[0], self.intercept), *np.zeros((2, block.shape[0]))
+        products, corrections = np.empty((2, rows.n))
         with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
-            for at, x, w in self._terms(block):
-                product, error = two_product(x, w)
-                total[at], rest = two_sum(total[at], product)
-                correction = rest + error
-                low[at] += correction
-                size[at] += np.abs(correction)
-            return total + low, size
-
-    def _terms(self, block: Any) -> Iterator[tuple[Any, Array, Any]]:
-        """Yield some rows of a block, the next entry of each and its factor, until no row has another."""
-        if isinstance(block, np.ndarray):
-            yield from ((slice(None), block[:, j], self.w[j]) for j in range(self.w.size))
-            return
-        counts = np.diff(block.indptr)
-        for k in range(counts.max(initial=0)):
-            at = np.flatnonzero(counts > k)
-            entries = block.indptr[at] + k
-            yield at, block.data[entries], self.w[block.indices[entries]]
+            w = tuple(frozen(part) for part in (self.w, *split(self.w)))
+        for at, block in rows.blocks(max(1, _ACCURATE_ENTRIES // rows.row_entries)):
+            A = (block.data, block.indices, block.indptr) if is_sparse(block) else (to_host(block),)
+            found = products[at], corrections[at]
+            accurate_products(tuple(map(frozen, A)), w, float(self.intercept), *found)
+        return self.bounded(products, corrections, labels)
 
     def bounded(self, products: Array, corrections: Array, labels: Labels) -> Accurate:
         """Return margins and errors from ``<w, x_i> + b`` and the sums of the absolute corrections."""
@@ -239,19 +204,23 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
         found = []
         for group in labels.groups(self.by_class):
             outside = np.flatnonzero(rest if isinstance(group, slice) else rest & group)
-            values = margins[outside]
-            if values.size > self.max_rows:
-                kept = np.argpartition(values, self.max_rows - 1)[: self.max_rows]
-                outside, values = outside[kept], values[kept]
-            order = np.argsort(values, kind="stable")
             smallest = float(margins[group].min(initial=np.inf))
-            indices = (outside[order] + self.first).astype(np.int64)
-            found.append(Smallest(smallest, values[order], indices))
+            found.append(smallest_of(margins, outside, self.max_rows, smallest, self.first))
         return tuple(found)
 
     def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
         """Keep the smallest of all parts."""
         return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))
+
+
+def smallest_of(margins: Array, places: Indices, max_rows: int, smallest: float, first: int) -> Smallest:
+    """Return the smallest margins at some places, which are counted from ``first`` on in the answer."""
+    values = margins[places]
+    if values.size > max_rows:
+        kept = np.argpartition(values, max_rows - 1)[:max_rows]
+        places, values = places[kept], values[kept]
+    order = np.argsort(values, kind="stable")
+    return Smallest(smallest, values[order], (places[order] + first).astype(np.int64))
 
 
 def merge_smallest(parts: Sequence[Smallest], max_rows: int) -> Smallest:
@@ -262,8 +231,25 @@ def merge_smallest(parts: Sequence[Smallest], max_rows: int) -> Smallest:
     return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
 
 
+class _Weighted(Query[M]):
+    """A query about rows that carry weight, given by their ascending indices; other rows are not read."""
+
+    indices: Indices
+    values: Array
+
+    def part(self, at: slice) -> Any:
+        """Keep the weights of these rows."""
+        mine = places_within(self.indices, at)
+        return replace(cast(Any, self), indices=self.indices[mine] - at.start, values=self.values[mine])
+
+    def wants(self, at: slice) -> bool:
+        """Return whether a row there carries weight."""
+        mine = places_within(self.indices, at)
+        return bool(mine.stop > mine.start)
+
+
 @dataclass(frozen=True, eq=False)
-class Combine(Query[Array]):
+class Combine(_Weighted[Array]):
     r"""Return ``Z^T p`` for weights p, given by their non-zero entries; other rows are not read.
 
     .. math:: Z^\top p = \textstyle\sum_i p_i z_i
@@ -278,16 +264,6 @@ class Combine(Query[Array]):
         carried = np.flatnonzero(p)
         return cls(carried, p[carried])
 
-    def part(self, at: slice) -> Combine:
-        """Keep the weights of these rows."""
-        mine = places_within(self.indices, at)
-        return Combine(self.indices[mine] - at.start, self.values[mine])
-
-    def wants(self, at: slice) -> bool:
-        """Return whether a row there carries weight."""
-        mine = places_within(self.indices, at)
-        return bool(mine.stop > mine.start)
-
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
         """Combine the rows that carry weight."""
         c = np.zeros(rows.n)
@@ -300,7 +276,7 @@ class Combine(Query[Array]):
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureAt(Query[tuple[Array, float]]):
+class CurvatureAt(_Weighted[tuple[Array, float]]):
     r"""Return ``X^T (c * X v)`` and ``sum(c * X v)`` for weights c of rows; others are not needed.
 
     .. math:: \textstyle\sum_i c_i \langle x_i, v\rangle x_i, \quad \sum_i c_i \langle x_i, v\rangle
@@ -309,16 +285,6 @@ class CurvatureAt(Query[tuple[Array, float]]):
     v: Array
     indices: Indices  # ascending
     values: Array
-
-    def part(self, at: slice) -> CurvatureAt:
-        """Keep the weights of these rows."""
-        mine = places_within(self.indices, at)
-        return CurvatureAt(self.v, self.indices[mine] - at.start, self.values[mine])
-
-    def wants(self, at: slice) -> bool:
-        """Return whether a row there carries weight."""
-        mine = places_within(self.indices, at)
-        return bool(mine.stop > mine.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Array, float]:
         """Multiply the rows by v, and combine them."""

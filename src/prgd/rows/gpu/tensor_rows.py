@@ -15,17 +15,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.base import Block, LeafRows, M, Query
 from prgd.rows.exact import check_shape
 from prgd.rows.gpu.launch import Kernels, has_kernels
-from prgd.rows.gpu.tensors import Csr, DeviceLabels, Tensor, as_tensor, check_finite, room
+from prgd.rows.gpu.tensors import Csr, DeviceLabels, Tensor, as_tensor, room
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
 from prgd.rows.measures import Measure, Measurement
 from prgd.rows.queries import Combine, MarginsAt, Smallest, SmallestAt, TallyAt
-from prgd.rows.tally import MARGIN, Tally, merge
+from prgd.rows.tally import MARGIN, Tally
 
 _CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
@@ -125,15 +126,15 @@ class TensorRows(LeafRows):
     @cached_property
     def _measured(self) -> Measurement:
         if self._sparse is not None:
-            norms = self._sparse.norms()
-            check_finite(norms, 0, self._sparse.locate)
-            return Measurement(float(norms.max()), int((norms == 0.0).sum()))
+            return Measure().answer(self, self.labels)
         largest, zeros = 0.0, 0
         for at, part in self.blocks():
             scale = part.abs().amax(dim=1)  # squares may leave the floating range
             safe = torch.where(scale > 0.0, scale, 1.0)
             norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
-            check_finite(norms, at.start, lambda row: int((~torch.isfinite(self._X[row])).int().argmax()))
+            if not bool(torch.isfinite(norms).all()):
+                row = int((~torch.isfinite(norms)).int().argmax())
+                raise NotFiniteError(at.start + row, int((~torch.isfinite(part[row])).int().argmax()))
             largest = max(largest, float(norms.max()))
             zeros += int((norms == 0.0).sum())
         return Measurement(largest, zeros)
@@ -153,7 +154,7 @@ class TensorRows(LeafRows):
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
         if kernels is None:
-            return self._tally_by_products(query, labels)
+            return query.answer(self, labels.host)
         directions = [query.w] if query.second is None else [query.w, query.second]
         found = kernels.tally(
             torch.from_numpy(np.stack(directions)),
@@ -168,7 +169,7 @@ class TensorRows(LeafRows):
     def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
         """Multiply large blocks by all classes, in float32 if that is precise enough: it is much faster."""
         if self.is_sparse:
-            return query.answer(self, labels.on_host())
+            return query.answer(self, labels.host)
         is_fast = self._is_short and torch.get_float32_matmul_precision() == "highest"
         dtype = torch.float32 if is_fast and not self._is_wide(query.w) else torch.float64
         columns = 4 * len(query.w) if dtype == self._X.dtype else self.d  # numbers made for each row
@@ -182,35 +183,15 @@ class TensorRows(LeafRows):
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.array(v)).to(self.device)
 
-    def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
-        """Return the Tally by two products in float64, part by part."""
-        parts, v = [], self._send(query.w)
-        second = None if query.second is None else self._send(query.second)
-        for at, times, combine in self._products():
-            products, weights = times(v), labels.weight_on_device
-            s = products.new_ones(len(products)) if weights is None else weights[at]
-            beside = None if second is None else times(second)
-            sums = query.sums(products, labels.on_device[at], s, combine, torch, beside)
-            parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
-        return merge(parts)
-
-    def _products(self) -> Iterator[tuple[slice, Any, Any]]:
-        """Yield parts of the rows, and the products of their float64 form with a vector on either side."""
-        if self._sparse is not None:
-            yield slice(0, self.n), self._sparse.times, self._sparse.combine
-            return
-        for at, part in self.blocks():
-            yield at, part.__matmul__, part.T.__matmul__
-
     def _device_margins(self, w: Array, labels: DeviceLabels) -> Tensor:
         """Return all margins in float64, on the device."""
         v, kernels = self._send(w), self._kernels_of(labels)
-        if kernels is not None:
-            return kernels.margins(v)
-        out = torch.empty(self.n, dtype=torch.float64, device=self.device)
-        for at, times, _ in self._products():
-            out[at] = times(v) * labels.on_device[at]
-        return out
+        return self._products(v) * labels.on_device if kernels is None else kernels.margins(v)
+
+    def _products(self, v: Tensor) -> Tensor:
+        if self._sparse is not None:
+            return self._sparse.times(v)
+        return torch.cat([part @ v for _, part in self.blocks()])
 
     def _margins(self, query: MarginsAt, labels: DeviceLabels) -> Array:
         return np.asarray(self._device_margins(query.w, labels).cpu().numpy())
@@ -240,8 +221,7 @@ class TensorRows(LeafRows):
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
-        labels = DeviceLabels.read(None, None, self.n, device=self.device)
-        return np.asarray(self._device_margins(w, labels).cpu().numpy())
+        return np.asarray(self._products(self._send(w)).cpu().numpy())
 
     def combine(self, c: Array) -> Array:
         """Return ``X^T c`` in float64."""
@@ -260,7 +240,7 @@ class TensorRows(LeafRows):
         """Return the rows x_i of these ascending indices."""
         with room(self._X):
             if self._sparse is not None:
-                return self._sparse.take(indices)
+                return self._sparse.host[indices]
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
 
     def gather(self, indices: Indices) -> Block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prgd.core.errors import NotFiniteError
-from prgd.core.types import Array, Codes, Indices, Signs
+from prgd.core.types import Array, Codes, Signs
 from prgd.rows.exact import MAX_INTEGER, as_float, check_exact
 from prgd.rows.labels import NO_CODES, Labels, read_weights
 
@@ -73,13 +72,6 @@ def room(X: Tensor, device: Any = None) -> Iterator[None]:
         ) from error
 
 
-def check_finite(norms: Tensor, first: int, locate: Callable[[int], int]) -> None:
-    """Name the first entry that is not finite, if there is one."""
-    if not bool(torch.isfinite(norms).all()):
-        row = first + int((~torch.isfinite(norms)).int().argmax())
-        raise NotFiniteError(row, locate(row))
-
-
 class Csr:
     """A sparse CSR tensor in float64, and its transpose, both for products with a vector."""
 
@@ -100,34 +92,13 @@ class Csr:
         """Return ``X^T c``."""
         return self._transpose @ c
 
-    def norms(self) -> Tensor:
-        """Return the norm of every row, NaN or infinite if an entry of the row is."""
-        crow, values = self._X.crow_indices(), self._X.values()
-        largest = torch.segment_reduce(values.abs(), "max", offsets=crow, initial=0.0)
-        scale = torch.where(largest > 0.0, largest, 1.0)
-        scaled = values / torch.repeat_interleave(scale, crow.diff())
-        return largest * torch.segment_reduce(scaled**2, "sum", offsets=crow, initial=0.0).sqrt()
-
-    def locate(self, row: int) -> int:
-        """Return the first column of a row that is not finite."""
-        crow = self._X.crow_indices()
-        part = slice(int(crow[row]), int(crow[row + 1]))
-        bad = ~torch.isfinite(self._X.values()[part])
-        return int(self._X.col_indices()[part][int(bad.int().argmax())])
-
-    def take(self, indices: Indices) -> Any:
-        """Return rows as a SciPy CSR array."""
+    @cached_property
+    def host(self) -> Any:
+        """The rows as a SciPy CSR array."""
         from scipy.sparse import csr_array
 
-        crow = self._X.crow_indices()
-        at = torch.from_numpy(indices.copy()).to(crow.device)  # a copy, since torch warns of read-only arrays
-        counts = crow[at + 1] - crow[at]
-        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        entries = torch.arange(int(starts[-1]), device=crow.device)
-        entries += torch.repeat_interleave(crow[at] - starts[:-1], counts)
-        values = self._X.values()[entries].cpu().numpy()
-        columns = self._X.col_indices()[entries].cpu().numpy()
-        return csr_array((values, columns, starts.cpu().numpy()), shape=(indices.size, self._X.shape[1]))
+        (n, d), parts = self._X.shape, (self._X.values(), self._X.col_indices(), self._X.crow_indices())
+        return csr_array(tuple(part.cpu().numpy() for part in parts), shape=(n, d))
 
 
 class DeviceLabels(Labels):
@@ -183,9 +154,12 @@ class DeviceLabels(Labels):
         found.__dict__["signs"] = labels.signs  # they are on the host already
         return found
 
-    def on_host(self) -> Labels:
-        """Return the same labels without tensors."""
-        return Labels(self.signs, self.sample_weight, self.classes, self.codes)
+    @cached_property
+    def host(self) -> Labels:
+        """The same labels without tensors, with the weights that passes use."""
+        mass = self.weight_on_device
+        weight = self.sample_weight if mass is None else mass.cpu().numpy()
+        return Labels(self.signs, weight, self.classes, self.codes)
 
     @cached_property
     def signs(self) -> Signs:  # type: ignore[override]
@@ -211,7 +185,7 @@ class DeviceLabels(Labels):
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         if self.is_joint:
-            return self.on_host().class_weights
+            return self.host.class_weights
         mass = self.weight_on_device
         if mass is None:
             mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)

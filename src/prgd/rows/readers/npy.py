@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +28,10 @@ _PAGE = 4096
 def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
     """Return the array of a ``.npy`` file, which must hold this array and nothing else."""
     try:
-        with path.open("rb") as file:
-            dtype, size, start = _npy_header(file)
-        ends = start + size * dtype.itemsize
-        if ends != path.stat().st_size:
-            raise ValueError(f"its header announces {ends} bytes, and it has {path.stat().st_size}")
-        found: npt.NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+        mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        ends, size = mapped.offset + mapped.nbytes, path.stat().st_size
+        if ends != size:
+            raise ValueError(f"its header announces {ends} bytes, and it has {size}")
     except FileNotFoundError:
         raise
     except Exception as error:  # A broken header raises errors of many kinds, e.g. of Python's tokenizer.
@@ -42,20 +39,7 @@ def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[A
         raise ValueError(
             f"{path}: cannot be read as a .npy array ({reason}). Save it again with numpy.save."
         ) from error
-    return found
-
-
-def _npy_header(file: IO[bytes]) -> tuple[np.dtype[Any], int, int]:
-    """Return the type and the number of entries that a ``.npy`` file announces, and where they start."""
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ValueError(f"version {version} of the format is unknown")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    # Version 3 differs by the encoding of field names alone, which arrays of numbers do not have.
-    shape, _, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    return dtype, math.prod(shape), file.tell()
+    return np.asarray(mapped) if mmap_mode is None else cast(npt.NDArray[Any], mapped)
 
 
 def npy_source(path: Path, max_memory: int) -> Source:
