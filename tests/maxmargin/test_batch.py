@@ -200,7 +200,7 @@ def test_one_result_is_checked_with_weights_of_zero_for_rows_that_are_left_out()
 
 
 def test_one_against_the_rest_is_a_batch(monkeypatch):
-    from prgd.estimators import max_margin
+    from prgd.estimators import fitting
 
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 20)), np.repeat(["a", "b", "c"], 20)
@@ -212,7 +212,7 @@ def test_one_against_the_rest_is_a_batch(monkeypatch):
         calls.append(args)
         return prgd.max_margin_batch(*args, **options)
 
-    monkeypatch.setattr(max_margin, "max_margin_batch", count)
+    monkeypatch.setattr(fitting, "max_margin_batch", count)
     together = prgd.MaxMarginClassifier().fit(X, y)
     assert len(calls) == 1
     np.testing.assert_allclose(together.margin_, one_by_one.margin_, rtol=1e-8)

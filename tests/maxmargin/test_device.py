@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
 from prgd.core.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
-from prgd.maxmargin import hard, places  # noqa: E402
+from prgd.maxmargin import hard  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.interior_point import maximise_margin  # noqa: E402
 from prgd.solvers.linear_systems import Columns, Products, definite_solver, definite_solvers  # noqa: E402
@@ -28,7 +28,7 @@ def never_on_the_host(monkeypatch):
     start = hard.HardMargin.choose_rows
 
     def choose_rows(method, w):
-        is_host = not isinstance(method.place, places.Device)
+        is_host = not isinstance(method.place, hard.Device)
         assert not (is_host and method.problem.rows.is_on_device), "the moves were made on the host"
         start(method, w)
 
@@ -113,10 +113,10 @@ def test_another_error_of_the_device_is_not_hidden(monkeypatch):
 
 
 def test_a_set_that_is_too_large_drops_idle_rows(monkeypatch):
-    monkeypatch.setattr(places, "_MAX_ROWS_WITHOUT_GRAM", 100)
-    monkeypatch.setattr(places, "_MAX_ROWS_AT_ONCE", 64)
-    monkeypatch.setattr(places, "_MAX_DEVICE_ENTRIES", 8 * 100)
-    monkeypatch.setattr(places.Device, "max_first_rows", 64)
+    monkeypatch.setattr(hard, "_MAX_ROWS_WITHOUT_GRAM", 100)
+    monkeypatch.setattr(hard, "_MAX_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(hard, "_MAX_DEVICE_ENTRIES", 8 * 100)
+    monkeypatch.setattr(hard.Device, "max_first_rows", 64)
     dropped, drop = [], hard.HardMargin._drop_idle_rows
 
     def count(method, *arguments):

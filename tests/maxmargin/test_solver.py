@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 import prgd
 from prgd import Status
-from prgd.maxmargin import hard, places
+from prgd.maxmargin import hard
 
 
 def separable(seed, n, d, push=0.1, dtype=float):
@@ -186,8 +186,8 @@ def test_parameters_are_checked(name, value):
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     X, y = separable(9, 3000, 20, push=0.0)
     free = prgd.max_margin(X, y, fit_intercept=False)
-    monkeypatch.setattr(places, "_MAX_ROWS", 100)
-    monkeypatch.setattr(places, "_MAX_ROWS_WITHOUT_GRAM", 100)
+    monkeypatch.setattr(hard, "_MAX_ROWS", 100)
+    monkeypatch.setattr(hard, "_MAX_ROWS_WITHOUT_GRAM", 100)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
     sizes, free_sizes = (r.history["working_set"].tolist() for r in (result, free))
@@ -219,7 +219,7 @@ def all_support():
 
 
 def test_support_beyond_the_working_set_is_certified(monkeypatch):
-    monkeypatch.setattr(places, "_MAX_ROWS", 100)
+    monkeypatch.setattr(hard, "_MAX_ROWS", 100)
     X, y = all_support()
     result = prgd.max_margin(X, y)
     assert result.status is Status.CERTIFIED
@@ -228,7 +228,7 @@ def test_support_beyond_the_working_set_is_certified(monkeypatch):
 
 
 def test_support_beyond_memory_ends_with_the_interval(monkeypatch):
-    monkeypatch.setattr(places, "_MAX_ROWS", 100)
+    monkeypatch.setattr(hard, "_MAX_ROWS", 100)
     monkeypatch.setattr(hard, "_MAX_GRAM_ROWS", 270)
     X, y = all_support()
     result = prgd.max_margin(X, y)

@@ -7,7 +7,6 @@ import pytest
 
 from prgd import Problem
 from prgd.solvers.active_set import heaviest_weights, pivot_weights
-from prgd.solvers.balancing import balancing_weights, vanishing_weights
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.working_set import WorkingSet
 
@@ -72,36 +71,3 @@ def test_the_heaviest_weights_keep_both_classes():
     assert np.count_nonzero(kept) == 6
     np.testing.assert_allclose(np.bincount(working.group, kept), 1.0)
     np.testing.assert_array_equal(heaviest_weights(working, kept, 6), kept)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_weights_of_an_interior_point_become_balanced(fit_intercept):
-    working = set_of(*flipped(300, 20), fit_intercept)
-    p, _ = interior_weights(working, working.combine(np.full(300, 1 / 300)), 1e-6)
-    found = vanishing_weights(working, p)
-    assert found is not None
-    assert found.min() >= 0.0
-    assert np.linalg.norm(working.combine(found)) <= 1e-14
-    np.testing.assert_allclose(np.bincount(working.group, found), 1.0)
-    assert np.count_nonzero(found) < 300  # rows of negligible weight are left out
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_columns_of_very_different_units_are_balanced_on_scaled_rows(fit_intercept):
-    X, y = flipped(300, 6)
-    working = set_of(X * 10.0 ** np.arange(-6, 6, 2), y, fit_intercept)
-    p = np.full(300, 1.0) / np.bincount(working.group)[working.group]
-    found = balancing_weights(working, p)
-    assert found is not None
-    assert found.min() >= 0.0
-    sums, sizes = working.Z.T @ found, np.abs(working.Z).T @ found
-    assert (np.abs(sums) <= 1e-6 * sizes).all()
-
-
-@pytest.mark.parametrize("gap", [1e-6, 1e-10])
-def test_a_tiny_margin_is_not_balanced(gap):
-    X, y = gaussian(60, 3)
-    X[:, 0] = y * gap
-    working = set_of(X, y, True)
-    p = np.full(60, 1.0) / np.bincount(working.group)[working.group]
-    assert balancing_weights(working, p) is None

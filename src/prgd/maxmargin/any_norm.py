@@ -17,7 +17,7 @@ from prgd.core.arithmetic import EPSILON
 from prgd.core.threads import single_blas
 from prgd.core.types import Array, Intercept
 from prgd.maxmargin.overlap import prove_overlap
-from prgd.maxmargin.solve import Proposal, Solve, mean_term
+from prgd.maxmargin.solve import RoundProposal, Solve, mean_term
 from prgd.norms import L2, moderate, norm
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
@@ -101,7 +101,7 @@ class AnyNorm:
         groups = 1 if not self.problem.fit_intercept else 2 if K == 1 else K * (K - 1)
         return -(-count // groups)
 
-    def propose(self) -> Proposal | None:
+    def propose(self) -> RoundProposal | None:
         """Solve the program of the set, in units of the data."""
         value, working = self.solve.certificate.upper, self.working
         found = solve_program(working.terms(value), self.problem.norm, self.set_tol)
@@ -110,9 +110,9 @@ class AnyNorm:
         p = np.where(found.p > _IDLE * found.p.max(initial=0.0), found.p, 0.0)
         w, b, _ = working.in_data_units(found, value)
         count = self._per_group(max(_MIN_NEW_TERMS, int(np.count_nonzero(p > EPSILON))))
-        return Proposal(w, count, b if self.problem.is_joint else float(b[0]), p, is_spread=True)
+        return RoundProposal(w, count, b if self.problem.is_joint else float(b[0]), p, is_spread=True)
 
-    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let the terms join that violate the bound of the set, or tighten the tolerance if none does."""
         c, p, w = self.solve.certificate, np.asarray(found.p), np.asarray(found.w)
         if c.lower <= 0.0 and c.upper <= _ZERO * self.working.largest_entry:

@@ -12,10 +12,9 @@ from prgd.core.checks import check_integer, check_positive
 from prgd.core.threads import each, single_blas, threads_of
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.hard import solve_hard
 from prgd.maxmargin.label_sets import LabelledRows, SharedProducts, errors_naming, read_blocks
 from prgd.maxmargin.solve import Solve
-from prgd.maxmargin.solver import max_margin
+from prgd.maxmargin.solver import max_margin, solve_hard
 from prgd.problem import Problem
 from prgd.rows.arrays import DenseRows
 from prgd.running.history import Status

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from prgd.core.arithmetic import common_integers, nearest_float, root_up
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.maxmargin.solve import Proposal, Solve, violators
+from prgd.maxmargin.solve import RoundProposal, Solve, violators
 from prgd.problem import Problem
 from prgd.problem.certificate import DualWeights
 from prgd.proofs.directions import exact_lower
@@ -30,9 +30,6 @@ from prgd.solvers.working_set import WorkingSet
 
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_NEW_ROWS = 64  # rows that join the set in a round, at least
-_MAX_DIMENSIONS = 24  # integers grow with the dimensions: beyond, a face takes more than about 0.1 s
-_MAX_ENTRIES = 8192  # entries of the rows that are multiplied in integers
-_WEIGHT_BITS = 64  # bits of the integer weights beyond the ratio of the row norms to the margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ class ExactMargin:
     def __init__(self, solve: Solve, working: WorkingSet, p: Array) -> None:
         self.solve, self.working, self.p, self._rounds = solve, working, p, 0
 
-    def propose(self) -> Proposal | None:
+    def propose(self) -> RoundProposal | None:
         """Solve the set; None if it is too large."""
         found = exact_optimum(self.solve.problem, self.working, self.p)
         self._rounds += 1
@@ -78,9 +75,9 @@ class ExactMargin:
             return None
         self._level, self._exact_w = found.level, found.exact_w
         max_rows = max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
-        return Proposal(found.w, max_rows, found.intercept, found.weights, found.upper, is_rough=True)
+        return RoundProposal(found.w, max_rows, found.intercept, found.weights, found.upper, is_rough=True)
 
-    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let rows join that violate the margin; if none does, prove that of the exact direction."""
         joining = violators(smallest, self._level, found.max_rows)
         if not joining.size:
@@ -92,15 +89,9 @@ class ExactMargin:
         return None
 
 
-def is_exactly_solvable(working: WorkingSet) -> bool:
-    """Say whether integers of the set are few enough to solve it in exact arithmetic."""
-    d = working.dimensions
-    return d <= _MAX_DIMENSIONS and working.size * d <= _MAX_ENTRIES
-
-
 def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptimum | None:
     """Solve a small working set exactly, from weights that are nearly optimal; None if it is too large."""
-    if not is_exactly_solvable(working):
+    if not working.is_exactly_solvable:
         return None
     order = np.argsort(working.indices)
     indices, group = working.indices[order], working.group[order]
@@ -115,7 +106,11 @@ def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptim
         return None
     groups = working.groups
     size = max(abs(v) for v in found.vector)
-    upper, weights = _weights(Z, group, found, indices, groups, exponent)
+    square = Fraction(sum(v * v for v in found.vector), (groups * found.total) ** 2)
+    upper, carried = root_up(square * Fraction(4) ** exponent), np.flatnonzero(found.weights)
+    integers = tuple(found.weights[i] for i in carried)
+    values = np.array([w / (groups * found.total) for w in integers])
+    weights = DualWeights(indices[carried], values, integers)
     if size == 0:
         return ExactOptimum(upper, weights, None, 0.0, 0.0, ())
     w = np.array([v / size for v in found.vector])
@@ -131,30 +126,6 @@ def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptim
         nearest_float(Fraction(sum(smallest), groups) * unit),
     )
     return ExactOptimum(upper, weights, w, intercept, level, tuple(exact_w))
-
-
-def _weights(
-    Z: npt.NDArray[Any], group: Indices, found: ShortestVector, indices: Indices, groups: int, exponent: int
-) -> tuple[float, DualWeights]:
-    """Return the length of the shortest vector, rounded upward, and weights of exact sum that prove it."""
-    square = sum(v * v for v in found.vector)
-    # Rounding a weight moves the vector by as much as a row is long, so long rows need more bits.
-    longest = max(int(abs(z)) for z in Z.ravel()) * found.total * groups * Z.shape[1]
-    bits = _WEIGHT_BITS + (longest // max(math.isqrt(square), 1)).bit_length() if square else 0
-    weights = [int(v) for v in found.weights]
-    total = found.total
-    if square:
-        total = 1 << bits
-        weights = [(w * total + found.total // 2) // found.total for w in weights]
-        for q in range(groups):
-            members = np.flatnonzero(group == q).tolist()
-            heaviest = max(members, key=lambda i: weights[i])
-            weights[heaviest] += total - sum(weights[i] for i in members)
-    u = [sum(w * int(z) for w, z in zip(weights, column, strict=True) if w) for column in Z.T]
-    length = root_up(Fraction(sum(v * v for v in u), (groups * total) ** 2) * Fraction(4) ** exponent)
-    carried = [i for i, w in enumerate(weights) if w]
-    values = np.array([weights[i] / (groups * total) for i in carried])
-    return length, DualWeights(indices[carried], values, tuple(weights[i] for i in carried))
 
 
 class ShortestVector(NamedTuple):

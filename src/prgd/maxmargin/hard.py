@@ -7,116 +7,137 @@
    hull of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent
    has cost as much as pivots would, these solve for the weights exactly, from the support that it has
    identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, and
-   pivots end it. If u is nearly zero, `_has_vanished` looks for weights that balance the rows, which prove
-   that no hyperplane separates them.
+   pivots end it. If u is nearly zero, weights near p may prove that no hyperplane separates the rows.
 3. `prgd.maxmargin.solve.Solve` certifies u by one pass: ``gamma(u) <= gamma_star <= ||u||``.
 4. `HardMargin.learn`: the rows that violate the margin of u most join the set, and step 2 follows, until the
    gap is certified.
 5. `prgd.maxmargin.exactly`: a small problem that rounding keeps from being certified is solved in integers.
 
-Sparse rows of many columns are solved without a working set first (`SparseMargin`).
+Sparse rows of many columns are solved without a working set first (`prgd.maxmargin.solver.SparseMargin`).
+`Host` and `Device` say what depends on where the rows lie. Steps of pairwise descent are too small for a
+device: there the interior point solves every set, and the set grows in larger parts.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from prgd.core.arithmetic import EPSILON, times_power
-from prgd.core.namespace import is_out_of_memory
 from prgd.core.types import Array
-from prgd.maxmargin.exactly import ExactMargin, is_exactly_solvable
 from prgd.maxmargin.overlap import prove_overlap
-from prgd.maxmargin.places import Device, Host
-from prgd.maxmargin.solve import Proposal, Solve, mean_term, violators
+from prgd.maxmargin.solve import RoundProposal, Solve, mean_term, violators
 from prgd.norms import moderate, norm
+from prgd.problem import Problem
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.solvers.active_set import active_set_weights, pivot_weights, polish_weights, primal_direction
-from prgd.solvers.balancing import balancing_weights
-from prgd.solvers.coordinate_descent import RowWeights, row_weights, suits
-from prgd.solvers.costs import FIRST_STEPS, max_steps_of_descent, steps_worth_a_pivot
+from prgd.solvers.costs import NS_CALL, NS_CUBE, NS_SQUARE, NS_STEP, NS_WEIGHT
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
-from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, WorkingSet, descend
+from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, DeviceSet, WorkingSet, descend
 
+# A problem with at most so many rows starts with all of them, if their entries and products are not too many.
+_FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
+# With so many columns for each row most rows will carry weight, so more rows are taken at once.
+_MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
+# On a device the interior point takes all rows at once if they are not many more than columns.
+_MAX_DEVICE_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
+_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
+_MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
+_MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB
+_MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
+_INTERIOR_TOLERANCE = 1e-4  # gap at which the interior point has identified the support
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
 _HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
+_FIRST_STEPS = 500  # steps of descent before the support is looked at
+_PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
 _ACCURATE = 0.1  # relative violation below which a more accurate direction is worth its price
 
 
-def solve_hard(
-    solve: Solve,
-    threads: int,
-    polish: bool,
-    w0: Array | None,
-    working: WorkingSet | None = None,
-    proves: bool = True,
-) -> Status:
-    """Find the largest margin of two classes in l2, from a warm start or a given working set.
+class Host:
+    """Rows that are solved in the memory of the host.
 
-    If rounding ends the solve, exact proofs are tried, unless ``proves`` is false.
+    Attributes
+    ----------
+    first_tolerance : float
+        Relative violation at which the first solve of a growing set stops.
+    nearly_violated : float
+        Rows whose margin is below so many times that of the set join, if one is below it.
+    few_joining : float
+        Fraction of the set: if fewer rows join, the set is solved for good next.
+    descends : bool
+        Pairwise descent solves the sets; else the interior point does.
     """
-    problem = solve.problem
-    if w0 is None and working is None and polish and suits(problem):
-        found = row_weights(problem, solve.tol, solve.max_passes)
-        if found is not None:
-            status = solve.repeat(SparseMargin(solve, found, threads))
-            if status is not Status.STALLED:
-                return status
-            w0 = solve.certificate.w if solve.certificate.lower > 0.0 else None
-    for place in (Device(), Host()) if problem.rows.is_on_device else (Host(),):
-        method = HardMargin(solve, threads, polish, place, working)
-        try:
-            method.choose_rows(w0)
-            status = solve.repeat(method)
-        except (MemoryError, RuntimeError) as error:
-            if isinstance(place, Device) and is_out_of_memory(error):
-                continue
-            raise
-        if status is not Status.STALLED or solve.certificate.lower <= 0.0 or solve.is_certified:
-            break  # else steps on a device ended early: the same moves follow on the host
-    return _prove_exactly(solve, method) if proves and status is Status.STALLED else status
+
+    sets: type[WorkingSet] = WorkingSet
+    first_tolerance, nearly_violated, few_joining, descends = 0.1, 1.0, 0.0, True
+    max_first_rows = _MAX_FIRST_ROWS
+
+    def is_small(self, problem: Problem) -> bool:
+        """Say whether the products of all rows cost less than the passes that find the rows that matter."""
+        n, d = problem.n, problem.d
+        if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
+            return False
+        if problem.rows.is_sparse:
+            return True
+        return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
+
+    def max_rows(self, problem: Problem, descends: bool) -> int:
+        """Return how many rows a set may have before those of large margin leave."""
+        return _MAX_ROWS if descends else _MAX_ROWS_WITHOUT_GRAM
+
+    def max_new_rows(self, p: Array) -> int:
+        """Return how many rows may join a set of weights p: about as many as carry weight."""
+        return max(_MIN_NEW_ROWS, int(np.count_nonzero(p)))
+
+    def first_count(self, d: int) -> int:
+        """Return how many rows start the set."""
+        return min(max(_MIN_FIRST_ROWS, 2 * d), self.max_first_rows)
+
+    def first_weights(self, working: WorkingSet) -> Array:
+        """Put all weight on the shortest row of each group."""
+        p, squares = np.zeros(working.size), np.diag(working.G)
+        for group in range(working.groups):
+            members = np.flatnonzero(working.group == group)
+            p[members[np.argmin(squares[members])]] = 1.0
+        return p
+
+    def interior_tolerance(self, set_tol: float) -> float:
+        """Return the gap to which the interior point solves a set."""
+        return min(set_tol, _INTERIOR_TOLERANCE)
 
 
-def _prove_exactly(solve: Solve, method: HardMargin) -> Status:
-    """Try exact proofs if rounding ended the solve: of the optimum, or that no hyperplane separates."""
-    may_overlap, exact = solve.certificate.lower <= 0.0, ExactMargin(solve, method.working, method.p)
-    if may_overlap and (status := prove_overlap(solve, by_search=False)) is not None:
-        return status
-    if not solve.is_certified:
-        solve.repeat(exact)
-    if may_overlap and solve.certificate.lower <= 0.0:
-        if (status := prove_overlap(solve)) is not None:
-            return status
-        if not solve.is_certified:
-            solve.repeat(exact)
-    return Status.CERTIFIED if solve.is_certified else Status.STALLED
+class Device(Host):
+    """Rows that are solved on the device where they lie."""
 
+    sets = DeviceSet
+    first_tolerance, nearly_violated, few_joining, descends = 0.02, 1.25, 0.02, False
+    max_first_rows = _MAX_ROWS_AT_ONCE
 
-class SparseMargin:
-    """Weights of sparse rows by coordinate descent, proposed once."""
+    def is_small(self, problem: Problem) -> bool:
+        """Say whether the interior point takes all rows at once."""
+        n, d = problem.n, problem.d
+        max_rows = max(_MAX_ROWS_AT_ONCE, _MAX_DEVICE_ROWS_PER_COLUMN * d)
+        return n <= max_rows and n * d <= _MAX_DEVICE_ENTRIES
 
-    patience = math.inf
+    def max_rows(self, problem: Problem, descends: bool) -> int:
+        """Return how many rows a set may have before those of large margin leave."""
+        return max(_MAX_ROWS_WITHOUT_GRAM, _MAX_DEVICE_ENTRIES // problem.d)
 
-    def __init__(self, solve: Solve, found: RowWeights, threads: int) -> None:
-        solve.count(found.passes)
-        self.working, self.p = WorkingSet(solve.problem, threads), found.p
-        self.working.add(found.indices)
+    def max_new_rows(self, p: Array) -> int:
+        """Return how many rows may join a set of weights p: as many as the set has."""
+        return max(_MAX_ROWS_AT_ONCE, p.size)
 
-    def propose(self) -> Proposal:
-        """Propose the weights and their vector."""
-        u = self.working.combine(self.p) / self.working.groups
-        upper = norm(u)
-        return Proposal(moderate(u) if upper > 0.0 else None, 1, 0.0, self.p, upper)
+    def first_weights(self, working: WorkingSet) -> Array:
+        """Give all rows of a group the same weight."""
+        return np.asarray(1.0 / np.bincount(working.group)[working.group])
 
-    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status:
-        """End: a working set goes on from here."""
-        return Status.STALLED
+    def interior_tolerance(self, set_tol: float) -> float:
+        """Return the gap to which the interior point solves a set."""
+        return set_tol
 
 
 class HardMargin:
@@ -154,7 +175,7 @@ class HardMargin:
     @property
     def patience(self) -> int:
         """Rounds without progress that end a solve."""
-        return _SHORT_PATIENCE if is_exactly_solvable(self.working) else _PATIENCE
+        return _SHORT_PATIENCE if self.working.is_exactly_solvable else _PATIENCE
 
     def choose_rows(self, w: Array | None) -> None:
         """Start with a given set, with all rows, or with those of smallest margin along w or their mean."""
@@ -177,7 +198,7 @@ class HardMargin:
         self.final_tol = (0.9 if is_whole else 0.4) * self.solve.tol
         self.set_tol = self.final_tol if is_whole else Host.first_tolerance
 
-    def propose(self) -> Proposal:
+    def propose(self) -> RoundProposal | Status | None:
         """Find the shortest vector of the hull of the set: by descent, and by pivots once these cost less."""
         working = self.working
         self.violation, self.interior_w = np.inf, None
@@ -190,25 +211,27 @@ class HardMargin:
         if self.use_polish and self.violation > self.set_tol:
             self._polish()
         upper = norm(self.u)
-        is_spread = not self.descends and not self.is_exact
-        if self._has_vanished(upper):
-            return Proposal(None, 0, 0.0, self.p, norm(working.combine(self.p)) / working.groups)
+        if self._may_overlap(upper):
+            self.solve.bound_above(working, self.p, upper)
+            if (status := prove_overlap(self.solve, by_search=False)) is not None or not upper > 0.0:
+                return status
         w = moderate(self._direction(upper))
         near = 0.0 if working.center is None else -float(w @ working.center)
-        return Proposal(w, self.place.max_new_rows(self.p), near, self.p, upper, is_spread=is_spread)
+        is_spread = not self.descends and not self.is_exact
+        return RoundProposal(w, self.place.max_new_rows(self.p), near, self.p, upper, is_spread=is_spread)
 
     def _descend(self) -> None:
         """Descend until the violation is small enough, or pivots or the interior point would cost less."""
         working, g = self.working, self.working.products(self.p)
         has_interior = self.use_polish and working.is_low_dimensional
-        steps, taken = FIRST_STEPS, 0
-        max_steps = max_steps_of_descent(working.size, working.dimensions, has_interior)
+        steps, taken = _FIRST_STEPS, 0
+        max_steps = _max_steps_of_descent(working.size, working.dimensions, has_interior)
         while taken < max_steps:
             _, self.violation = descend(working.gram_buffer, working.group, self.p, g, self.set_tol, steps)
             taken += steps
             if self.violation <= self.set_tol:
                 break
-            worth = min(steps_worth_a_pivot(int(np.count_nonzero(self.p)), working.size), max_steps)
+            worth = min(_steps_worth_a_pivot(int(np.count_nonzero(self.p)), working.size), max_steps)
             if taken >= worth and self.violation <= _NEAR and self._pivot():
                 break
             steps = min(max(taken, worth - taken), max_steps - taken)
@@ -245,14 +268,16 @@ class HardMargin:
             return
         self.u = working.combine(self.p) / working.groups
 
-    def _has_vanished(self, upper: float) -> bool:
-        """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
-        if upper > ZERO_MARGIN * self.working.max_norm:
+    def _may_overlap(self, upper: float) -> bool:
+        """Say whether u is nearly zero, in columns of small entries too: then no margin may be left."""
+        working = self.working
+        if upper > ZERO_MARGIN * working.max_norm or self.solve.certificate.lower > 0.0:
             return False
-        p = balancing_weights(self.working, self.p)
-        if p is not None:
-            self.p = p
-        return p is not None
+        if not working.is_low_dimensional:
+            return True
+        face = np.flatnonzero(self.p)
+        sizes = self.p[face] @ np.abs(working.rows_of(face))
+        return bool((np.abs(self.u) <= ZERO_MARGIN * sizes).all())
 
     def _direction(self, upper: float) -> Array:
         """Return u, or a more accurate direction of the same length."""
@@ -266,10 +291,10 @@ class HardMargin:
                 return self.u
         return self.u if self.interior_w is None else self.interior_w * (upper / norm(self.interior_w))
 
-    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let the rows join that violate the margin of w most, or tighten the tolerance if none does."""
         working, place, w = self.working, self.place, np.asarray(found.w)
-        if is_exactly_solvable(working) and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+        if working.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
             return Status.STALLED
         level = (1.0 - 0.5 * self.solve.tol) * norm(w) * times_power(found.upper, working.exponent)
         joining = violators(smallest, level, found.max_rows)
@@ -304,3 +329,18 @@ class HardMargin:
             return  # a copy of the Gram matrix without a few rows costs more than it saves
         self.p = self.p[mask]
         self.working.keep(mask)
+
+
+def _steps_worth_a_pivot(support: int, m: int) -> int:
+    """Return how many steps of descent on m rows take about as long as pivots on a support."""
+    pivot = NS_CUBE * support**3 + NS_SQUARE * (support**2 + m**2) + NS_CALL
+    return int(_PIVOT_ROUNDS * pivot / (NS_STEP * m + NS_WEIGHT * support))
+
+
+def _max_steps_of_descent(m: int, d: int, has_interior: bool) -> int:
+    """Return how many steps a set of m rows is worth: few if an interior point in d dimensions takes over."""
+    max_steps = 2000 + 20 * m
+    if not has_interior:
+        return max_steps
+    interior = _INTERIOR_STEPS * (NS_CUBE * (3 * m + d) * d**2 + NS_CALL)
+    return min(max_steps, _FIRST_STEPS + int(0.5 * interior / (NS_STEP * m)))

@@ -13,9 +13,8 @@ from prgd.core.checks import check_integer, check_positive, checked_price
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.threads import threads_of
 from prgd.core.types import Array, Indices
-from prgd.maxmargin.hard import solve_hard
 from prgd.maxmargin.solve import Round, Solve, reporter
-from prgd.maxmargin.solver import max_margin
+from prgd.maxmargin.solver import max_margin, solve_hard
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.problem.certificate import quantity_of
@@ -209,8 +208,8 @@ class SoftMargin:
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def record(now: Iterate) -> bool:
             self.solve.count(self.newton.passes - self._counted)
-            self._counted, found = self.newton.passes, _proposal(now)
-            self.solve.record(found[2].size, (now.lower, now.upper, now.gap), found)
+            self._counted, plain = self.newton.passes, (now.lower, now.upper, now.gap)
+            self.solve.record(int(np.count_nonzero(now.alpha)), plain, lambda: _proposal(now))
             return self.solve.passes >= self.solve.max_passes
 
         return self.newton.minimise(at, aim, max_steps, record)

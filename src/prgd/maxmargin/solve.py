@@ -45,7 +45,7 @@ _ROOM = 2.0**-40  # fraction of the largest row norm by which a bound at or belo
 _IDLE_LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 
 
-Pending = tuple[Array, float, Indices, Array]  # a hyperplane (w, b), and weights of rows
+Pending = Callable[[], tuple[Array, float, Indices, Array]]  # a hyperplane (w, b), and weights of rows
 
 
 class Round(NamedTuple):
@@ -76,7 +76,7 @@ def reporter(
     return report
 
 
-class Proposal(NamedTuple):
+class RoundProposal(NamedTuple):
     """What a method proposes in a round.
 
     Attributes
@@ -106,7 +106,7 @@ class Proposal(NamedTuple):
     is_spread: bool = False
 
 
-class Method(Protocol):
+class RoundMethod(Protocol):
     """How the working set is chosen and solved."""
 
     working: Any  # the rows, or the terms, of the set
@@ -115,10 +115,10 @@ class Method(Protocol):
     def patience(self) -> float:
         """Rounds without progress that end the solve."""
 
-    def propose(self) -> Proposal | None:
-        """Solve the set; None if that fails."""
+    def propose(self) -> RoundProposal | Status | None:
+        """Solve the set; return a status to end the solve, None if the set is not solved."""
 
-    def learn(self, found: Proposal, smallest: tuple[Smallest, ...]) -> Status | None:
+    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Change the set by what the pass found outside of it; return a status to end the solve."""
 
 
@@ -163,18 +163,18 @@ class Solve:
             status = find()
         except KeyboardInterrupt:
             if self._pending is not None:
-                self.prove(*self._pending)
+                self.prove(*self._pending())
             if self.certificate.w is None or self.certificate.dual_weights is None:
                 raise  # there is no interval to return
             status = Status.INTERRUPTED
         return self.result(status)
 
-    def repeat(self, method: Method) -> Status:
+    def repeat(self, method: RoundMethod) -> Status:
         """Take rounds of a method until one of them ends the solve."""
         while True:
             found = method.propose()
-            if found is None:
-                return Status.STALLED
+            if not isinstance(found, RoundProposal):
+                return found or Status.STALLED
             has_bound = self._bound_above(method.working, found)
             self._is_spread = found.is_spread
             if found.w is None or not has_bound:
@@ -265,7 +265,7 @@ class Solve:
         """Say whether an error in a margin is too large, if an upper bound is about this large."""
         return error > _ROUNDING_FRACTION * self.tol * upper
 
-    def _bound_above(self, working: Any, found: Proposal) -> bool:
+    def _bound_above(self, working: Any, found: RoundProposal) -> bool:
         """Keep the bound of proposed weights, if it is the smallest so far; say whether they prove any."""
         if isinstance(found.p, DualWeights):
             self.certificate = self.certificate.with_upper(found.upper, found.p)
@@ -306,7 +306,7 @@ class Solve:
     def _normalized(self, terms: Indices, p: Array) -> DualWeights | None:
         """Return weights of ascending terms on the simplex; None if they lack a class that must have some."""
         is_two = self.problem.fit_intercept and not self.problem.is_joint
-        if not terms.size or (is_two and np.unique(self.problem.labels.at(terms)).size < 2):
+        if not terms.size or (is_two and abs(int(self.problem.labels.at(terms).sum())) == terms.size):
             return None
         try:
             return DualWeights.normalized(self.problem, terms, p)

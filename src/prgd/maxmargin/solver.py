@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -9,14 +10,26 @@ from typing import Any
 import numpy as np
 
 from prgd.core.checks import check_integer, check_positive
+from prgd.core.namespace import is_out_of_memory
 from prgd.core.threads import single_blas, threads_of
+from prgd.core.types import Array
 from prgd.maxmargin.any_norm import solve_any_norm
-from prgd.maxmargin.hard import solve_hard
-from prgd.maxmargin.places import has_small_products
-from prgd.maxmargin.solve import Round, Solve, reporter
-from prgd.norms import L2, Norm
+from prgd.maxmargin.exactly import ExactMargin
+from prgd.maxmargin.hard import Device, HardMargin, Host
+from prgd.maxmargin.overlap import prove_overlap
+from prgd.maxmargin.solve import Round, RoundProposal, Solve, reporter
+from prgd.norms import L2, Norm, moderate
+from prgd.norms import norm as l2_norm
 from prgd.problem import Problem
+from prgd.rows.queries import Smallest
+from prgd.running.history import Status
 from prgd.running.result import Result
+from prgd.solvers.coordinate_descent import RowWeights, row_weights, suits
+from prgd.solvers.working_set import WorkingSet
+
+# Multiplications of a matrix product, times threads, up to which BLAS gets one thread: its threads wait by
+# spinning, and on two cores that others use too they made a solve take ten times as long.
+_SMALL_PRODUCTS, _SPARE_ROWS = 2**33, 256
 
 
 def max_margin(
@@ -112,5 +125,84 @@ def max_margin(
     if problem.is_joint or problem.norm != L2():
         return solve.run(lambda: solve_any_norm(solve, w0))
     threads = threads_of(n_jobs)
-    with single_blas() if has_small_products(problem, threads) else nullcontext():
+    with single_blas() if _has_small_products(problem, threads) else nullcontext():
         return solve.run(lambda: solve_hard(solve, threads, polish, w0))
+
+
+def _has_small_products(problem: Problem, threads: int) -> bool:
+    """Say whether the matrix products of a solve are so small that BLAS does better with one thread."""
+    n, d = problem.n, problem.d
+    return (
+        not problem.rows.is_on_device
+        and min(n, 2 * d + _SPARE_ROWS) * d * min(n, d) <= _SMALL_PRODUCTS // threads
+    )
+
+
+def solve_hard(
+    solve: Solve,
+    threads: int,
+    polish: bool,
+    w0: Array | None,
+    working: WorkingSet | None = None,
+    proves: bool = True,
+) -> Status:
+    """Find the largest margin of two classes in l2, from a warm start or a given working set.
+
+    If rounding ends the solve, exact proofs are tried, unless ``proves`` is false.
+    """
+    problem = solve.problem
+    if w0 is None and working is None and polish and problem.rows.is_sparse and suits(problem):
+        found = row_weights(problem, solve.tol, solve.max_passes)
+        if found is not None:
+            status = solve.repeat(SparseMargin(solve, found, threads))
+            if status is not Status.STALLED:
+                return status
+            w0 = solve.certificate.w if solve.certificate.lower > 0.0 else None
+    for place in (Device(), Host()) if problem.rows.is_on_device else (Host(),):
+        method = HardMargin(solve, threads, polish, place, working)
+        try:
+            method.choose_rows(w0)
+            status = solve.repeat(method)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(place, Device) and is_out_of_memory(error):
+                continue
+            raise
+        if status is not Status.STALLED or solve.certificate.lower <= 0.0 or solve.is_certified:
+            break  # else steps on a device ended early: the same moves follow on the host
+    return _prove_exactly(solve, method) if proves and status is Status.STALLED else status
+
+
+def _prove_exactly(solve: Solve, method: HardMargin) -> Status:
+    """Try exact proofs if rounding ended the solve: of the optimum, or that no hyperplane separates."""
+    may_overlap, exact = solve.certificate.lower <= 0.0, ExactMargin(solve, method.working, method.p)
+    if may_overlap and (status := prove_overlap(solve, by_search=False)) is not None:
+        return status
+    if not solve.is_certified:
+        solve.repeat(exact)
+    if may_overlap and solve.certificate.lower <= 0.0:
+        if (status := prove_overlap(solve)) is not None:
+            return status
+        if not solve.is_certified:
+            solve.repeat(exact)
+    return Status.CERTIFIED if solve.is_certified else Status.STALLED
+
+
+class SparseMargin:
+    """Weights of sparse rows by coordinate descent, proposed once."""
+
+    patience = math.inf
+
+    def __init__(self, solve: Solve, found: RowWeights, threads: int) -> None:
+        solve.count(found.passes)
+        self.working, self.p = WorkingSet(solve.problem, threads), found.p
+        self.working.add(found.indices)
+
+    def propose(self) -> RoundProposal:
+        """Propose the weights and their vector."""
+        u = self.working.combine(self.p) / self.working.groups
+        upper = l2_norm(u)
+        return RoundProposal(moderate(u) if upper > 0.0 else None, 1, 0.0, self.p, upper)
+
+    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status:
+        """End: a working set goes on from here."""
+        return Status.STALLED

@@ -204,7 +204,7 @@ class ActiveRows:
             return inverse * _centred(r, inverse, groups)
 
         r = _centred(margins - self._times(Z, w_next), inverse, groups)
-        a, _ = conjugate_gradients(times, np.zeros(p.size), r, has_ended, 4 * p.size + 20, precondition)
+        a, _, _ = conjugate_gradients(times, np.zeros(p.size), r, has_ended, 4 * p.size + 20, precondition)
         return w_next + self._combine(Z, a) / unit / unit - self.w
 
     def _times(self, Z: Any, v: Array) -> Array:

@@ -126,44 +126,14 @@ class _Path:
         # Weights and slacks in units of the margin have no unit, so they can be compared.
         return InteriorPoint(self.x, p, p * (positive * length) > self.s, upper, gap)
 
-    def _moves(self) -> Callable[[Any, Any], tuple[Any, Any, Any, Any]]:
-        """Linearise the KKT conditions: stationarity, primal feasibility, complementarity.
-
-        Returns
-        -------
-        callable
-            ``move(target, second_order)`` returns the changes of x, b, s and lam that bring ``s lam`` to the
-            target if the second-order terms are as given.
-        """
-        at, signs, s, lam = self.at, self.signs, self.s, self.lam
-        ratio = lam / s
-        solve, dual = at.solver(ratio), at.combine(lam) - at.gradient(self.x)
-        primal = self._counted(self.margins + self.b * signs - s - self.g)
-        # The intercept borders the system by one row and column, and is eliminated.
-        q = mq = curvature = None
-        if len(self.groups) == 2:
-            q = solve(at.combine(ratio * signs))
-            mq = at.margins(q)
-            curvature = dot(ratio * signs, signs - mq)
-
-        def move(target: Any, second_order: Any) -> tuple[Any, Any, Any, Any]:
-            right = self._counted((target - second_order) / s - lam)
-            v = right - ratio * primal
-            dx = solve(dual + at.combine(v))
-            dm, db = at.margins(dx), 0.0 * self.b
-            if q is not None:
-                db = dot(signs, lam + v - ratio * dm) / curvature
-                dx, dm = dx - db * q, dm - db * mq
-            ds = dm + db * signs + primal
-            return dx, db, ds, right - ratio * ds
-
-        return move
-
     def step(self) -> Any:
         """Take a step; return, for each problem, whether its numbers stayed finite."""
         xp, s, lam = namespace(self.s), self.s, self.lam
         count = len(s) if self.left_out is None else (~self.left_out).sum(-1, keepdims=True)
-        mu, move = dot(s, lam) / count, self._moves()
+        mu, dual = dot(s, lam) / count, self.at.combine(lam) - self.at.gradient(self.x)
+        primal = self._counted(self.margins + self.b * self.signs - s - self.g)
+        signs = self.signs if len(self.groups) == 2 else None
+        move = linearised(self.at, s, lam, primal, dual, signs, self.left_out)
         # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
         _, _, ds, dlam = move(0.0, 0.0)
         reached = dot(s + reach(s, ds) * ds, lam + reach(lam, dlam) * dlam) / count
@@ -178,6 +148,48 @@ class _Path:
             self.x, self.b, self.s, self.lam = (xp.where(is_finite, v + size * dv, v) for v, dv in changes)
         self.margins = self.at.margins(self.x)
         return is_finite
+
+
+def linearised(
+    at: Coordinates, s: Any, lam: Any, primal: Any, dual: Any, signs: Any = None, left_out: Any = None
+) -> Callable[..., tuple[Any, Any, Any, Any]]:
+    """Linearise the KKT conditions: stationarity, primal feasibility, complementarity of s and lam.
+
+    Parameters
+    ----------
+    primal, dual : arrays
+        The residuals of primal feasibility and of stationarity.
+    signs : array, optional
+        The coefficients of an intercept. It borders the system by one row and column, and is eliminated.
+    left_out : array of bool, optional
+
+    Returns
+    -------
+    callable
+        ``move(target, second_order, removed=1.0)`` returns the changes of x, b, s and lam that bring
+        ``s lam`` to the target for these second-order terms, and remove a fraction of the residuals.
+    """
+    ratio = lam / s
+    solve, q, mq, curvature = at.solver(ratio), None, None, None
+    if signs is not None:
+        q = solve(at.combine(ratio * signs))
+        mq = at.margins(q)
+        curvature = dot(ratio * signs, signs - mq)
+
+    def move(target: Any, second_order: Any, removed: float = 1.0) -> tuple[Any, Any, Any, Any]:
+        right = (target - second_order) / s - lam
+        if left_out is not None:
+            right = namespace(s).where(left_out, 0.0, right)
+        v = right - ratio * (removed * primal)
+        dx = solve(removed * dual + at.combine(v))
+        ds, db = at.margins(dx), 0.0
+        if q is not None:
+            db = dot(signs, lam + v - ratio * ds) / curvature
+            dx, ds = dx - db * q, ds - db * mq + db * signs
+        ds = ds + removed * primal
+        return dx, db, ds, right - ratio * ds
+
+    return move
 
 
 def maximise_margin(

@@ -15,6 +15,7 @@ the last class, so that the systems do not have this null space.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,12 +24,10 @@ import numpy as np
 from prgd.core.namespace import add_to_diagonal
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
-from prgd.solvers.costs import NS_BLOCK, NS_SUM
-from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Solver, definite_solver, shifted_solver
+from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Coordinates, Solver, definite_solver, shifted_solver
 
 VANISHED = 1e-9  # an upper bound below this, for rows of norm 1, counts as zero
 _FEW_COLUMNS = 512  # systems over so few columns are cheap, and more accurate than products of rows
-_MAX_OUTER = 2**22  # entries of products x x^T that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +118,35 @@ class Pairs:
         return p
 
 
-class PairColumns:
-    """Directions held as the differences ``w_k - w_K`` of all classes to the last."""
+class PairCoordinates(Coordinates):
+    """What both coordinates of pairs share."""
 
     vanished = VANISHED
+    pairs: Pairs
+
+    @abstractmethod
+    def matrix(self, x: Array) -> Array:
+        """Return W, whose rows have the sum zero."""
+
+    @abstractmethod
+    def coordinates(self, W: Array, c: Array) -> Array:
+        """Return the coordinates of W, which is a combination by c but for its intercepts."""
+
+    def margins(self, x: Array) -> Array:
+        """Return the margins of all pairs, from the rows: a Gram matrix would keep fewer digits."""
+        return self.pairs.margins(self.matrix(x))
+
+    def length(self, x: Array) -> np.float64:
+        """Return ``||W||``."""
+        return self.pairs.length(self.matrix(x))
+
+    def bound(self, p: Array) -> np.float64:
+        """Return the upper bound that weights p give."""
+        return self.pairs.bound(p)
+
+
+class PairColumns(PairCoordinates):
+    """Directions held as the differences ``w_k - w_K`` of all classes to the last."""
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs, K = pairs, pairs.K
@@ -142,10 +166,6 @@ class PairColumns:
         """Return the coordinates of W, which is a combination by c but for its intercepts."""
         return np.asarray((W[:-1] - W[-1]).ravel())
 
-    def margins(self, x: Array) -> Array:
-        """Return the margins of all pairs."""
-        return self.pairs.margins(self.matrix(x))
-
     def combine(self, v: Array) -> Array:
         """Return the derivatives of the sum of v times the margins."""
         return np.asarray(self.pairs.combine(v)[:-1].ravel())
@@ -156,14 +176,6 @@ class PairColumns:
         if self.pairs.has_intercept:
             W[:, -1] = 0.0
         return np.asarray(W[:-1].ravel())
-
-    def length(self, x: Array) -> np.float64:
-        """Return ``||W||``."""
-        return self.pairs.length(self.matrix(x))
-
-    def bound(self, p: Array) -> np.float64:
-        """Return the upper bound that weights p give."""
-        return self.pairs.bound(p)
 
     def solver(self, D: Array) -> Solver:
         """Factorise the Hessian: second derivatives of ``||W||^2 / 2``, and the blocks of the Laplacian."""
@@ -188,11 +200,6 @@ class PairColumns:
         ends = np.append(np.searchsorted(kept, self._first), kept.size)
         M = np.zeros((edges, d, d))
         row, roots = self._row[kept], np.sqrt(D[kept])
-        if kept.size * d * d <= min(_MAX_OUTER, edges * NS_BLOCK / NS_SUM):
-            A = X[row] * roots[:, None]
-            some = np.flatnonzero(np.diff(ends))
-            M[some] = np.add.reduceat(A[:, :, None] * A[:, None, :], ends[some], axis=0)
-            return M
         for k in range(edges):
             part = slice(ends[k], ends[k + 1])
             A = X[row[part]]
@@ -201,10 +208,8 @@ class PairColumns:
         return M
 
 
-class PairProducts:
+class PairProducts(PairCoordinates):
     """Directions held by coefficients c of the pairs, ``W = sum c (e_y - e_j) x^T``, and intercepts."""
-
-    vanished = VANISHED
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -227,10 +232,6 @@ class PairProducts:
         """Return the coordinates of W, which is a combination by c but for its intercepts."""
         return np.append(c, W[:-1, -1] - W[-1, -1]) if self.pairs.has_intercept else c
 
-    def margins(self, x: Array) -> Array:
-        """Return the margins of all pairs, from the rows: the Gram matrix would keep fewer digits."""
-        return self.pairs.margins(self.matrix(x))
-
     def combine(self, v: Array) -> Array:
         """Return the coefficients v, and what they leave each class with."""
         return np.append(v, v @ self._E)
@@ -238,14 +239,6 @@ class PairProducts:
     def gradient(self, x: Array) -> Array:
         """Return the coefficients of x, and zero for the intercepts."""
         return np.append(x[: self.pairs.size], np.zeros(self._E.shape[1]))
-
-    def length(self, x: Array) -> np.float64:
-        """Return ``||W||``."""
-        return self.pairs.length(self.matrix(x))
-
-    def bound(self, p: Array) -> np.float64:
-        """Return the upper bound that weights p give."""
-        return self.pairs.bound(p)
 
     def solver(self, D: Array) -> Solver:
         r"""Factorise the system over the pairs; the intercepts border it, and are eliminated.

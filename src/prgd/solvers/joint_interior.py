@@ -135,11 +135,11 @@ def _solve_components(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bo
 
 def _strong_components(pairs: Pairs) -> Indices:
     """Return a number for each class, equal for two classes if pairs lead from each of them to the other."""
-    leads = np.eye(pairs.K)
-    leads[pairs.y, pairs.j] = 1.0
-    for _ in range(pairs.K.bit_length()):
-        leads = np.minimum(leads @ leads, 1.0)
-    return np.asarray(np.argmax(leads * leads.T, axis=1))
+    from scipy.sparse.csgraph import connected_components
+
+    leads = np.zeros((pairs.K, pairs.K), bool)
+    leads[pairs.y, pairs.j] = True
+    return np.asarray(connected_components(leads, connection="strong")[1])
 
 
 def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:

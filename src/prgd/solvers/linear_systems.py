@@ -6,9 +6,10 @@ The interior point solves systems in :math:`I + Z^\top D Z` over the columns (`C
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def conjugate_gradients(
     has_ended: Callable[[int, Array, float], bool],
     max_steps: int,
     precondition: Callable[[Array], Array] = lambda r: r,
-) -> tuple[Array, int]:
+) -> tuple[Array, int, bool]:
     """Solve a definite system from x, whose residual is r.
 
     Parameters
@@ -103,63 +104,69 @@ def conjugate_gradients(
 
     Returns
     -------
-    tuple of ndarray and int
-        The solution, and the steps taken. Rounding ends the steps if it leaves no positive curvature.
+    tuple of ndarray, int and bool
+        The solution, the steps taken, and whether they have ended as asked for. Rounding ends them, too, if
+        it leaves no positive curvature.
 
     Examples
     --------
     >>> H, b = np.diag([1.0, 2.0]), np.ones(2)
     >>> conjugate_gradients(lambda v: H @ v, np.zeros(2), b, lambda k, r, square: square < 1e-20, 9)
-    (array([1. , 0.5]), 2)
+    (array([1. , 0.5]), 2, True)
     """
     z = precondition(r)
     q, square = z, float(r @ z)
     for k in range(max_steps):
         if has_ended(k, r, square):
-            return x, k
+            return x, k, True
         image = times(q)
         curvature = float(q @ image)
         if not curvature > 0.0:
-            return x, k
+            return x, k, False
         size = square / curvature
         x, r = x + size * q, r - size * image
         z, last = precondition(r), square
         square = float(r @ z)
         q = z + (square / last) * q
-    return x, max_steps
+    return x, max_steps, has_ended(max_steps, r, square)
 
 
-class Coordinates(Protocol):
-    """How directions w are held; rows are divided by their largest norm."""
+class Coordinates(ABC):
+    """How directions w are held; rows are divided by their largest norm.
 
-    @property
-    def vanished(self) -> float:
-        """An upper bound below this counts as zero.
+    An upper bound below ``vanished`` counts as zero. If no w separates the rows, the multipliers diverge and
+    p comes close to Gordan's weights.
+    """
 
-        If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights.
-        """
+    vanished: float
 
+    @abstractmethod
     def margins(self, x: Any) -> Any:
         """Return ``<w, z_i>`` for every row."""
 
+    @abstractmethod
     def combine(self, v: Any) -> Any:
         """Return ``Z^T v`` in these coordinates."""
 
-    def gradient(self, x: Any) -> Any:
-        """Return the gradient of ``||w||^2 / 2`` in the coordinates of `combine`."""
-
+    @abstractmethod
     def length(self, x: Any) -> Any:
         """Return ``||w||``; for a batch with an axis of length 1 in the place of the coordinates."""
 
-    def bound(self, p: Any) -> Any:
-        """Return ``||Z^T p||``, of the shape of `length`."""
-
+    @abstractmethod
     def solver(self, D: Any) -> Solver:
         """Return ``r -> (I + Z^T D Z)^-1 r``."""
 
+    def gradient(self, x: Any) -> Any:
+        """Return the gradient of ``||w||^2 / 2`` in the coordinates of `combine`."""
+        return x
+
+    def bound(self, p: Any) -> Any:
+        """Return ``||Z^T p||``, of the shape of `length`."""
+        return self.length(self.combine(p))
+
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class Columns(Coordinates):
     """Directions held as they are: systems in d dimensions."""
 
     Z: Any
@@ -174,17 +181,9 @@ class Columns:
         """Return ``Z^T v``."""
         return self.Z.T @ (v / self.size)
 
-    def gradient(self, x: Any) -> Any:
-        """Return x."""
-        return x
-
     def length(self, x: Any) -> Any:
         """Return ``||w||``."""
         return namespace(x).sqrt(dot(x, x))
-
-    def bound(self, p: Any) -> Any:
-        """Return ``||Z^T p||``."""
-        return self.length(self.combine(p))
 
     def solver(self, D: Any) -> Solver:
         """Factorise ``I + Z^T D Z`` over the rows that count in it."""
@@ -200,7 +199,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class Products(Coordinates):
     """Directions held as ``w = Z^T c``: systems in the Gram matrix ``G_ij = y_i <x_i, x_j> y_j``.
 
     Attributes
@@ -228,17 +227,9 @@ class Products:
         """Return v: the coefficients of ``Z^T v``, in units in which rows are divided by their size."""
         return v
 
-    def gradient(self, x: Any) -> Any:
-        """Return x."""
-        return x
-
     def length(self, x: Any) -> Any:
         """Return ``sqrt(c^T G c)``, which rounding may make zero."""
         return namespace(x).sqrt(at_least(dot(x, self.margins(x)), 0.0))
-
-    def bound(self, p: Any) -> Any:
-        """Return ``||Z^T p||``."""
-        return self.length(p)
 
     def solver(self, D: Any) -> Solver:
         r"""Factorise :math:`I + S G S` with :math:`S^2 = D`: then c is :math:`S (I + S G S)^{-1} S^{-1} r`.

@@ -145,10 +145,10 @@ class NewtonSystems:
             return np.asarray(image + q - h * total)
 
         target = (max(forcing, EPSILON) * norm(g)) ** 2
-        x, count = conjugate_gradients(
+        x, count, is_solved = conjugate_gradients(
             times, np.zeros(problem.d), -g, lambda _, r, square: square <= target, max_products
         )
-        return x, -float(h @ x), count, count < max_products
+        return x, -float(h @ x), count, is_solved
 
 
 class _Columns:

@@ -18,14 +18,14 @@ algorithm. Math. Oper. Res. 19(1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from prgd.core.types import Array
-from prgd.solvers.interior_point import reach
-from prgd.solvers.linear_systems import shifted_solver
+from prgd.solvers.interior_point import linearised, reach
+from prgd.solvers.linear_systems import Columns, Solver, shifted_solver
 
 _MAX_STEPS = 60
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
@@ -35,7 +35,7 @@ _LAST_COMPLEMENTARITY = 1e-14  # mean of p_i s_i at which the path ends
 _BLOCK_ENTRIES = 2**20  # entries of the block of weighted rows that is held at a time
 
 
-class PathPoint(NamedTuple):
+class SelfDualPoint(NamedTuple):
     """A point of the path: direction, margins, slacks and weights, all rounded like any float64 sum.
 
     Attributes
@@ -52,7 +52,7 @@ class PathPoint(NamedTuple):
     p: Array
 
 
-def self_dual_path(Z: Array) -> Iterator[PathPoint]:
+def self_dual_path(Z: Array) -> Iterator[SelfDualPoint]:
     """Yield points towards a strictly complementary solution, until rounding ends the progress.
 
     Parameters
@@ -70,9 +70,9 @@ def self_dual_path(Z: Array) -> Iterator[PathPoint]:
     """
     n, d = Z.shape
     if d == 0:  # rows of zeros: all balance, and none is separated
-        yield PathPoint(np.zeros(0), np.zeros(n), np.full(n, _LAST_COMPLEMENTARITY), np.ones(n))
+        yield SelfDualPoint(np.zeros(0), np.zeros(n), np.full(n, _LAST_COMPLEMENTARITY), np.ones(n))
         return
-    point: PathPoint | None = PathPoint(np.zeros(d), np.zeros(n), np.ones(n), np.ones(n))
+    point: SelfDualPoint | None = SelfDualPoint(np.zeros(d), np.zeros(n), np.ones(n), np.ones(n))
     for _ in range(_MAX_STEPS):
         if point is None or float(point.p @ point.s) <= n * _LAST_COMPLEMENTARITY:
             return
@@ -83,60 +83,38 @@ def self_dual_path(Z: Array) -> Iterator[PathPoint]:
             yield point
 
 
-def _next_point(Z: Array, point: PathPoint) -> PathPoint | None:
+def _next_point(Z: Array, point: SelfDualPoint) -> SelfDualPoint | None:
     """Take one step of Mehrotra's predictor and corrector; None if rounding does not allow one."""
     v, margins, s, p = point
-    move = _linearised_conditions(Z, margins, s, p)
-    if move is None:
+    try:
+        move = linearised(_Homogeneous(Z, 1.0), s, p, margins - s, Z.T @ p)
+    except np.linalg.LinAlgError:  # no shift makes the system definite
         return None
     # The predictor aims at p s = 0; how far its step reaches says how much of p s the corrector keeps.
-    _, ds, dp = move(0.0, np.zeros(s.size))
+    _, _, ds, dp = move(0.0, 0.0)
     centering = max((1.0 - _step_to_boundary(point, ds, dp)) ** 3, _MIN_CENTERING)
-    dv, ds, dp = move(centering, ds * dp)
+    # Both residuals are reduced to the same fraction as p s.
+    dv, _, ds, dp = move(centering * float(p @ s) / s.size, ds * dp, 1.0 - centering)
     step = _STEP_FRACTION * _step_to_boundary(point, ds, dp)
     v, s, p = v + step * dv, s + step * ds, p + step * dp
     margins = Z @ v
     is_finite = np.isfinite(margins).all() and np.isfinite(p).all() and np.isfinite(s).all()
-    return PathPoint(v, margins, s, p) if step >= _MIN_STEP and is_finite else None
+    return SelfDualPoint(v, margins, s, p) if step >= _MIN_STEP and is_finite else None
 
 
-def _linearised_conditions(
-    Z: Array, margins: Array, s: Array, p: Array
-) -> Callable[[float, Array], tuple[Array, Array, Array]] | None:
-    """Linearise the three conditions of the path at a point; None if no shift makes the system definite.
+class _Homogeneous(Columns):
+    """Directions without a length to minimise; columns may be dependent."""
 
-    Returns
-    -------
-    callable
-        ``move(centering, second_order)`` returns the changes of v, s and p that reduce ``p s`` and both
-        residuals to the same fraction ``centering``, if the second-order terms are as given.
-    """
-    ratio, mu = p / s, float(p @ s) / s.size
-    try:  # columns may be dependent
-        solve = shifted_solver(_weighted_gram(Z, ratio), first=1)
-    except np.linalg.LinAlgError:
-        return None
-    slack_residual, dual_residual = margins - s, Z.T @ p
-
-    def move(centering: float, second_order: Array) -> tuple[Array, Array, Array]:
-        right, kept = (centering * mu - second_order) / s - p, 1.0 - centering
-        dv = solve(Z.T @ (right - ratio * (kept * slack_residual)) + kept * dual_residual)
-        ds = Z @ dv + kept * slack_residual
-        return dv, ds, right - ratio * ds
-
-    return move
+    def solver(self, D: Array) -> Solver:
+        """Factorise ``Z^T D Z``, summed over blocks of rows."""
+        n, d = self.Z.shape
+        step = max(1, _BLOCK_ENTRIES // d)
+        H, roots = np.zeros((d, d)), np.sqrt(D)
+        for k in range(0, n, step):
+            block = self.Z[k : k + step] * roots[k : k + step, None]
+            H += block.T @ block
+        return shifted_solver(H, first=1)
 
 
-def _step_to_boundary(point: PathPoint, ds: Array, dp: Array) -> float:
+def _step_to_boundary(point: SelfDualPoint, ds: Array, dp: Array) -> float:
     return min(float(reach(point.s, ds)), float(reach(point.p, dp)))
-
-
-def _weighted_gram(Z: Array, weights: Array) -> Array:
-    """Return ``Z^T diag(weights) Z``, summed over blocks of rows."""
-    n, d = Z.shape
-    step = max(1, _BLOCK_ENTRIES // d)
-    H, roots = np.zeros((d, d)), np.sqrt(weights)
-    for k in range(0, n, step):
-        block = Z[k : k + step] * roots[k : k + step, None]
-        H += block.T @ block
-    return H

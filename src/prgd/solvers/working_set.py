@@ -33,6 +33,8 @@ _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over 
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MAX_NORM = 1e100  # row norms between the inverse and this have products in the floating range
+_MAX_EXACT_DIMENSIONS = 24  # integers grow with the dimensions: beyond, a face takes more than about 0.1 s
+_MAX_EXACT_ENTRIES = 8192  # entries of the rows that are multiplied in integers
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -105,6 +107,12 @@ class WorkingSet:
         """Whether the rows have so few columns that systems in them are cheap."""
         d = self._problem.d
         return d <= _FEW_DIMENSIONS and (not self.is_sparse or self.size * d <= _MAX_FILLED)
+
+    @property
+    def is_exactly_solvable(self) -> bool:
+        """Whether integers of the set are few enough to solve it in exact arithmetic."""
+        d = self._problem.d
+        return d <= _MAX_EXACT_DIMENSIONS and self.size * d <= _MAX_EXACT_ENTRIES
 
     @property
     def is_sparse(self) -> bool:
