@@ -52,6 +52,7 @@ _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the 
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
+_BALANCED = 1e-2  # p nearly balances the rows if no sum exceeds this fraction of the entries of its column
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
 _PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
 _ACCURATE = 0.1  # relative violation below which a more accurate direction is worth its price
@@ -277,7 +278,7 @@ class HardMargin:
             return True
         face = np.flatnonzero(self.p)
         sizes = self.p[face] @ np.abs(working.rows_of(face))
-        return bool((np.abs(self.u) <= ZERO_MARGIN * sizes).all())
+        return bool((np.abs(self.u) <= _BALANCED * sizes).all())
 
     def _direction(self, upper: float) -> Array:
         """Return u, or a more accurate direction of the same length."""
