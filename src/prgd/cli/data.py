@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
@@ -27,12 +28,13 @@ from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.files import read_labels, sniffed
 from prgd.rows.readers.frame import Frame, load_frame
-from prgd.rows.readers.text import BROKEN_STREAM, compression, open_stream
+from prgd.rows.readers.text import BROKEN_STREAM, compression
 
 Load = Callable[..., datasets.Dataset]
 Read = TypeVar("Read", datasets.Dataset, Frame)
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_PACKERS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of the standard library
 
 
 # A data set that DATA can name: its written form, its maker, the type and the possible counts of its numbers.
@@ -102,14 +104,8 @@ def columns(text: str | None, option: str) -> list[str | int] | None:
 
 def file_options(options: FileOptions) -> dict[str, Any]:
     """Return the options of a file by their names in `prgd.datasets.load`."""
-    return {
-        **column_options(options),
-        "labels": options.labels,
-        "format": options.format,
-        "separator": options.separator,
-        "decimal": options.decimal,
-        "missing": options.missing,
-    }
+    names = ("labels", "format", "separator", "decimal", "missing")
+    return column_options(options) | {name: getattr(options, name) for name in names}
 
 
 def column_options(options: FileOptions) -> dict[str, Any]:
@@ -198,22 +194,18 @@ def open_data(data: str, options: RowsOptions) -> Opened:
 
 def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
     """Return the data set that DATA names, read whole, with its labels of two or more classes."""
-    _memory(options)
-    dataset = load_data(data, options, _load_or_signed(options))
-    _check_labels(data, dataset.y, options)
-    tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
-    return dataset
-
-
-def _load_or_signed(options: RowsOptions) -> Load:
-    """Return the function that loads a file; a .npy file without labels holds rows z_i = y_i x_i."""
 
     def load(file: Path, **given: Any) -> datasets.Dataset:
-        if (given["format"] or file.suffix.lower()[1:]) == "npy" and given["labels"] is None:
+        is_npy = (given["format"] or file.suffix.lower()[1:]) == "npy"
+        if is_npy and given["labels"] is None:  # It holds rows z_i = y_i x_i.
             return load_features(file, 0, **given)
         return datasets.load(file, **given)
 
-    return load
+    _memory(options)
+    dataset = load_data(data, options, load)
+    _check_labels(data, dataset.y, options)
+    tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
+    return dataset
 
 
 def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
@@ -286,8 +278,8 @@ def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     content = sys.stdin.buffer.read()
     if not content.strip():
         raise ValueError("Expected data on standard input, got nothing. Pipe a file into the command.")
+    content = _unpacked(content)
     with TemporaryDirectory(prefix="prgd-") as folder:
-        content = _unpacked(content, Path(folder))
         is_table = options.separator is not None or options.decimal != "."
         format = options.format or ("csv" if is_table else sniffed(content[: 2**16]))
         file = Path(folder) / f"stdin.{format}"
@@ -300,17 +292,14 @@ def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     return replace(found, notes=notes)
 
 
-def _unpacked(content: bytes, folder: Path) -> bytes:
+def _unpacked(content: bytes) -> bytes:
     """Return the content of standard input, decompressed if its first bytes are those of gz, bz2 or xz."""
     ending = compression(content)
     if ending is None:
         return content
-    file = folder / f"packed{ending}"
-    file.write_bytes(content)
     try:
-        with open_stream(file) as stream:
-            found: bytes = stream.read()
-    except BROKEN_STREAM as error:
+        found: bytes = import_module(_PACKERS[ending]).decompress(content)
+    except (*BROKEN_STREAM, ValueError) as error:
         raise ValueError(
             f"Expected a whole {ending} file on standard input, got an error ({error}). Fetch it again."
         ) from error
