@@ -20,11 +20,10 @@ from prgd.core.files import atomic_write
 from prgd_paper.training.logs import write_csv
 from prgd_paper.training.settings import Settings
 
-METHODS = ("gd", "ngd", "prgd")  # GD first: PRGD begins where GD is at the end of PRGD's warm-up
+METHODS = ("gd", "ngd", "prgd")
 PRINTED = "printed"  # name of the schedule of Appendix E.2, and of the part with all of its configuration
 PRINTED_RATE = 1e-3
 PRINTED_REGULARISATION = {"weight_decay": 5e-4, "dropout": 0.5}
-CIFAR_IMAGES = 50_000
 # Warm-ups are written out where beta differs, since T_0 = 3000 2^beta would change with beta.
 SCHEDULES: dict[str, dict[str, Any]] = {
     PRINTED: {},
@@ -75,12 +74,6 @@ class Job:
             amp=plan.amp,
             **options,
         )
-
-    def warm_up(self, plan: Plan) -> int:
-        """Return the number of plain steps of PRGD before its first rescaling."""
-        settings = self.settings(plan)
-        _, times = settings.schedules(CIFAR_IMAGES)
-        return settings.warm_up or times.warm_up
 
     def epochs(self, plan: Plan) -> int:
         """Return how many epochs the run takes at most."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from prgd_paper.training.models import build_model
 from prgd_paper.training.settings import Settings, Where
 from prgd_paper.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
 
-ONLY_PRGD = ("algorithm", "schedule_scale", "alpha", "beta", "warm_up", "on_rescale", "project")
 _AGREE_EVERY = 16  # steps after which the processes of a shared run agree whether it is time to save
 
 
@@ -92,14 +90,8 @@ class Run:
         """The number of steps so far; rescalings and steps of epochs that were undone count too."""
         return self.epoch * self.steps + self.position
 
-    def go(self, *, before_step: Callable[[], None] = lambda: None) -> None:
-        """Train to the last epoch, to ``stop_loss``, or until the loss is not finite.
-
-        Parameters
-        ----------
-        before_step : callable, optional
-            Called before each step; what it raises ends the run.
-        """
+    def go(self) -> None:
+        """Train to the last epoch, to ``stop_loss``, or until the loss is not finite."""
         quiet = self.where.quiet or self.rank > 0
         with own_stream(self.device), logs.progress(self.settings.epochs * self.steps, quiet=quiet) as shown:
             after_step, after_epoch = shown
@@ -111,7 +103,6 @@ class Run:
             while not self._is_over():
                 order = self._order_of_epoch()
                 while self.position < self.steps:
-                    before_step()
                     self._take_step(order)
                     after_step(self.step)
                 self._end_epoch()
@@ -278,22 +269,11 @@ class Run:
             "rows": self.log.rows,
         }
 
-    def begin_after_warm_up(self, state: dict[str, Any]) -> None:
-        """Let a run of PRGD go on from the state of a run of GD at the end of PRGD's warm-up.
-
-        Until then both take the same steps; their settings must agree in all but algorithm and schedule.
-        """
-        fresh, theirs = self.optimizer.progress(), state["optimizer"]["prgd"]
-        own = {**fresh, **theirs, "warm_up": self.optimizer.warm_up}
-        optimizer = {**state["optimizer"], "prgd": own}
-        settings = {**state["settings"], **{name: getattr(self.settings, name) for name in ONLY_PRGD}}
-        self.log.rows[:] = self._restore({**state, "settings": settings, "optimizer": optimizer})
-
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
         other = self.settings.differences(state["settings"])
         if len(state["generators"]) != self.world:
             other.append(f"{len(state['generators'])} processes, not {self.world}")
-        if state.get("images", self._images) != self._images:  # Earlier versions did not write it.
+        if state["images"] != self._images:
             other.append("other images or labels")
         if other:
             raise ValueError(

@@ -6,10 +6,11 @@ import math
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from prgd_paper.training import fleet
-from prgd_paper.training.fleet import Fleet, finish_times, run_job
+from prgd_paper.training.fleet import Fleet, run_job
 from prgd_paper.training.images import synthetic
 from prgd_paper.training.plan import METHODS, SCHEDULES, Job, Plan, Results
 from prgd_paper.training.settings import Settings, Where
@@ -68,12 +69,6 @@ def test_settings_of_the_parts():
     assert Job("tune", "prgd", 1e-2, 0, "beta-4").name == "tune-prgd-0.01-beta-4-0"
 
 
-def test_runs_that_share_a_device_end_one_after_the_other():
-    assert finish_times([], 1.0, 0.5) == []
-    assert finish_times([10.0, 10.0, 10.0], 1.0, 0.5) == [15.0, 15.0, 15.0]
-    assert finish_times([10.0, 30.0], 1.0, 0.8) == [16.0, 36.0]
-
-
 @pytest.fixture
 def stub(tmp_path):
     def make(broken="", **options):
@@ -105,51 +100,21 @@ def test_a_run_that_fails_is_tried_again_and_then_left(stub, capsys):
     assert "no luck" in capsys.readouterr().out
 
 
-def test_no_run_starts_that_cannot_end_in_time(stub):
-    now = time.time()
-    assert stub(deadline=now + 10.0)._next() is None  # the start of a process takes longer
-    assert stub(deadline=now + 60.0)._next() is not None
-    late = stub(deadline=now + 60.0, alone=100.0)
-    assert late._next() is None
-    (late.results.folder / fleet.DEADLINE).write_text(f"{now + 1e4}")
-    late._read_deadline()
-    assert late._next() is not None
-
-
-def test_prgd_waits_for_the_warm_up_of_gd(stub):
-    some = stub()
-    first, second = Job("tune", "gd", 1e-3, 0), Job("tune", "prgd", 1e-3, 0)
-    assert some._epochs_to_go(second) == 1.0
-    some.running[first] = None
-    assert some._epochs_to_go(second) is None
-    folder = fleet._warm_up_folder(some.results, second, second.warm_up(PLAN))
-    folder.mkdir(parents=True)
-    (folder / fleet.NEWEST).touch()
-    assert some._epochs_to_go(second) < 1.0
-
-
-def test_a_job_is_run_and_stored(tmp_path):
+def test_a_job_goes_on_from_its_checkpoint_and_is_stored(tmp_path):
     job, results = Job("final", "ngd", 1e-2, 1), Results(tmp_path)
-    (tmp_path / fleet.RUNNING).mkdir()
-    assert run_job(PLAN, job, synthetic(100, size=8), results, Where(device="cpu")) == 0
+    images, folder = synthetic(100, size=8), tmp_path / fleet.RUNNING / job.name
+    folder.mkdir(parents=True)
+    Run(replace(job.settings(PLAN), epochs=1), images, Where(device="cpu", out=folder)).go()
+    run_job(PLAN, job, images, results, Where(device="cpu"))
     assert [row["epoch"] for row in results.rows(job)] == ["0", "1", "2"]
-    assert (tmp_path / fleet.RUNNING / job.name).read_text() == "2"
     assert results.facts(job)["settings"]["stop_loss"] == 1e-4
+    assert not folder.exists()
 
 
-def test_prgd_begins_where_gd_is_at_the_end_of_the_warm_up(tmp_path, monkeypatch):
-    monkeypatch.setitem(SCHEDULES, "printed", {"warm_up": 3})
-    images = synthetic(130, size=8)
-    (tmp_path / fleet.RUNNING).mkdir()
-    jobs = {method: Job("final", method, 1e-2, 1) for method in ("prgd", "gd")}
-    rows = []
-    for method in ("prgd", "gd", "prgd"):
-        assert run_job(PLAN, jobs[method], images, Results(tmp_path), Where(device="cpu")) == 0
-        found = Results(tmp_path).rows(jobs[method])
-        rows.append([{k: v for k, v in row.items() if k != "seconds"} for row in found])
-    assert rows[0] == rows[2]
-    assert rows[0] != rows[1]
-    assert Results(tmp_path).facts(jobs["prgd"])["shares_warm_up"]
+def test_a_deadline_stops_the_runs(tmp_path, capsys):
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    Fleet(PLAN, Results(tmp_path), 2, command, time.time() + 0.2).go(poll=0.05)
+    assert capsys.readouterr().out.count("stopped") == 2
 
 
 def test_list_names_the_runs(tmp_path, capsys):

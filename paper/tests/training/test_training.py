@@ -319,7 +319,7 @@ import sys
 for name in {blocked}:
     sys.modules[name] = None
 from prgd_paper.training.command import main
-from prgd_paper.reproduce.vgg import fleet
+from prgd_paper.training import fleet
 sys.exit(main(["--epochs", "1", "--device", "cpu", "--out", {str(tmp_path)!r}]))
 """
     done = subprocess.run(
