@@ -116,7 +116,7 @@ def race(
     return found
 
 
-def rehearse(problem: Problem, entrants: Sequence[Entrant]) -> None:
+def check_starts(problem: Problem, entrants: Sequence[Entrant]) -> None:
     """Start each algorithm, so that one that is not for this problem says so before others have cost time."""
     # An algorithm with a warm-up starts at some w that is not zero.
     somewhere = np.full(problem.shape, math.sqrt(problem.unit / problem.d))

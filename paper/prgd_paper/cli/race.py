@@ -19,7 +19,6 @@ from prgd.cli.data import open_data
 from prgd.cli.methods import patience_option, stall_rules, stalled_text
 from prgd.cli.options import from_options, options_of
 from prgd.core.checks import check_writable
-from prgd.core.errors import missing_package
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.problem.certificate import shown_lower
@@ -77,7 +76,7 @@ def race_command(
     Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
     """
     with common.one_line_errors(debug):
-        from prgd_paper.race import race, rehearse
+        from prgd_paper.race import check_starts, race
 
         o = from_options(RaceOptions, given)
         entrants = [
@@ -94,7 +93,7 @@ def race_command(
         name, rows, *_ = open_data(data, o)
         kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
         problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
-        rehearse(problem, entrants)
+        check_starts(problem, entrants)
         kind["multi_class"] = "joint" if problem.is_joint else None
         best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.jobs, **kind)
         if best.status is Status.INTERRUPTED:
@@ -170,7 +169,7 @@ def _print(
 def _write(
     out: Path, found: Sequence[Any], known: tuple[float, float], title: str, entrants: Sequence[Any]
 ) -> list[Path]:
-    """Write rows, record and figures, and return their paths; without matplotlib the figures are missing."""
+    """Write rows, record and figures, and return their paths."""
     from prgd_paper.race import figure
     from prgd_paper.report import static
     from prgd_paper.reproduce.store import facts, to_csv, write_whole
@@ -186,20 +185,14 @@ def _write(
                 "algorithm": repr(e.algorithm),
                 "warm_up": f"{e.warm_up!r}, {e.warm_up_steps} steps" if e.warm_up_steps else None,
                 "status": f.status.name,
+                **{name: getattr(f, name) for name in ("steps", "passes", "seconds")},
                 "margin": f.certificate.lower,
                 "upper_bound": f.certificate.upper,
                 "gap": f.certificate.gap,
-                "steps": f.steps,
-                "passes": f.passes,
-                "seconds": f.seconds,
             }
             for f, e in zip(found, entrants, strict=False)
         ],
     }
     write_whole(out / FILES[1], f"{json.dumps(record, indent=1)}\n".encode())
-    try:
-        static.write(figure(found, known, title), out, is_titled=True)
-    except ImportError:
-        common.say(f"Warning: {missing_package('The figure of a race', 'matplotlib', 'report')}")
-        return [out / name for name in FILES[:2]]
+    static.write(figure(found, known, title), out, is_titled=True)
     return [out / name for name in FILES]

@@ -1,4 +1,4 @@
-"""The command ``prgd train``, whose options are the fields of `prgd.deep.Settings`, `Where` and `Launch`.
+"""The command ``prgd train``, whose options are the fields of `training.settings`.
 
 Quick to import: PyTorch is loaded when the command runs.
 """
@@ -10,7 +10,6 @@ from typing import Any
 
 from prgd.cli.common import Debug, one_line_errors, with_options
 from prgd.cli.options import COMPUTING, DATA, METHOD, OUTPUT, options_of
-from prgd.core.errors import missing_package
 from prgd_paper.training.settings import Launch, Settings, Where
 
 _PANELS = (DATA, METHOD, COMPUTING, OUTPUT)
@@ -32,7 +31,8 @@ def train_command(*, debug: Debug = False, **given: Any) -> None:
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            raise missing_package("prgd train", "torch", "deep") from error
+            said = "prgd train needs torch: pip install './paper[deep]' in a checkout of prgd."
+            raise ModuleNotFoundError(said, name="torch") from error
         for kind in WARNINGS:
             warnings.simplefilter("always", kind)
         train_with(given)

@@ -18,7 +18,6 @@ from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any
 
-from prgd.core.errors import missing_package
 from prgd_paper.claims import Claim, Judgement
 from prgd_paper.claims.registry import apart, crosses, place, summary
 from prgd_paper.report.elements import Figure, Table, pretty
@@ -77,7 +76,8 @@ def check_packages() -> None:
     """Raise an error that says what to install if a package of the page or of its figures is missing."""
     for package in ("jinja2", "matplotlib", "pandas"):
         if find_spec(package) is None:
-            raise missing_package("The report", package, "report")
+            said = f"The report needs {package}: pip install ./paper in a checkout of prgd brings it."
+            raise ModuleNotFoundError(said, name=package)
 
 
 def render(sections: Sequence[Section], **head: Any) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, states
 from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
@@ -92,6 +93,19 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
 
     run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
     return Watched(*seen)
+
+
+def counted_steps(
+    problem: Problem, algorithm: Any, warm_up: Any = None, warm_steps: int = 0
+) -> Iterator[tuple[int, State]]:
+    """Yield t = 0, 1, ... and the states of a run, the steps of a warm-up by another algorithm counted."""
+    w = None
+    if warm_up is not None:
+        for state in islice(states(problem, warm_up), warm_steps + 1):
+            yield state.t, state
+            w = state.w
+    for state in islice(states(problem, algorithm, w), 0 if w is None else 1, None):
+        yield (0 if w is None else warm_steps) + state.t, state
 
 
 def warm_start(problem: Problem, steps: int, eta: float) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -12,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd import datasets
-from prgd.algorithms.base import State, states
 from prgd.core.types import Array
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
-from prgd_paper.reproduce.curves import padded, record_times
+from prgd_paper.reproduce.curves import counted_steps, padded, record_times
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies._every_method_views import draw as draw
 from prgd_paper.studies._every_method_views import reading as reading
@@ -162,7 +160,7 @@ def _race(method: Raced, settings: Settings, name: str, seed: int) -> list[Row]:
     times = sorted({*times, *even.tolist()})
     rows: list[Row] = []
     worst, upper, separated, ended = 0.0, math.inf, -1, "steps"
-    for t, s in _states(problem, method, settings):
+    for t, s in islice(counted_steps(problem, method.algorithm, method.warm_up, settings.warm_up), 1, None):
         if not s.at.is_finite:
             ended = "diverged"
             break
@@ -182,18 +180,6 @@ def _race(method: Raced, settings: Settings, name: str, seed: int) -> list[Row]:
     eta = getattr(method.algorithm, "eta", math.nan)
     facts = (*found, floor, problem.n, problem.unit, eta, separated, ended)
     return [*rows, {"kind": "run"} | dict(zip(RUN, facts, strict=True))]
-
-
-def _states(problem: Problem, method: Raced, settings: Settings) -> Iterator[tuple[int, State]]:
-    """Yield the steps t = 1, 2, ... of a run with the states after them, the warm-up counted."""
-    w, before = None, 0
-    if method.warm_up is not None:
-        before = settings.warm_up
-        for state in islice(states(problem, method.warm_up), 1, before + 1):
-            yield state.t, state
-            w = state.w
-    for state in islice(states(problem, method.algorithm, w), 1, None):
-        yield before + state.t, state
 
 
 EXPERIMENT = Experiment.of_module(

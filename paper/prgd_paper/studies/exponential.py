@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 from prgd import datasets
 from prgd.algorithms import GD, NGD, DualAcceleration, ProgressiveNewton, RestartedNGD
-from prgd.algorithms.base import State, states
 from prgd.problem import Problem
-from prgd_paper.reproduce.curves import Schedules, padded, record_times
+from prgd_paper.reproduce.curves import Schedules, counted_steps, padded, record_times
 from prgd_paper.reproduce.curves import methods as papers_methods
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies._exponential_views import draw as draw
@@ -152,7 +149,8 @@ def _race(entrant: Contender, settings: Settings, data: Any, gamma_star: float) 
     best, last = BestBounds(problem, settings.levels), entrant.warm_up + entrant.steps
     rows: list[Row] = []
     times = {*record_times(last, settings.per_decade).tolist(), *range(0, last + 1, max(1, last // 200))}
-    for t, s in _states(problem, entrant, settings):
+    warm_up = GD(settings.eta) if entrant.warm_up else None
+    for t, s in counted_steps(problem, entrant.algorithm, warm_up, entrant.warm_up):
         best.see(t, s.at)
         ended = getattr(s, "is_done", False) or settings.levels[-1] in best.without_second or t == last
         if t >= 1 and (t in times or ended):
@@ -167,17 +165,6 @@ def _race(entrant: Contender, settings: Settings, data: Any, gamma_star: float) 
         with_v, without = (found.get(level, -1) for found in (best.with_second, best.without_second))
         rows.append({"kind": "certified", "value": level, "w": without, "second": with_v, "t": last})
     return rows
-
-
-def _states(problem: Problem, entrant: Contender, settings: Settings) -> Iterator[tuple[int, State]]:
-    """Yield the steps t = 0, 1, ... of a run with the states after them, the warm-up counted."""
-    w = None
-    if entrant.warm_up:
-        for state in islice(states(problem, GD(settings.eta)), entrant.warm_up + 1):
-            yield state.t, state
-            w = state.w
-    for state in islice(states(problem, entrant.algorithm, w), 1 if entrant.warm_up else 0, None):
-        yield entrant.warm_up + state.t, state
 
 
 EXPERIMENT = Experiment.of_module(

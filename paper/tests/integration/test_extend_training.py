@@ -15,7 +15,7 @@ PLACE = "    def __post_init__(self)"  # the end of the fields of Settings
 def copy(tmp_path_factory):
     """Return a copy of the package whose Settings have one field more."""
     copy = Copy(tmp_path_factory.mktemp("package"))
-    file = copy.folder / "prgd" / "deep" / "training" / "settings.py"
+    file = copy.folder / "prgd_paper" / "training" / "settings.py"
     before, after = file.read_text().split(PLACE, 1)
     file.write_text(f"{before}{FIELD}\n{PLACE}{after}")
     return copy

@@ -215,7 +215,7 @@ def test_no_permission_is_said_before_work(tmp_path, monkeypatch):
 def test_a_missing_package_is_said_before_work(tmp_path, monkeypatch):
     monkeypatch.setattr("prgd_paper.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
     monkeypatch.setattr("prgd_paper.report.page.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"The report needs jinja2: pip install '.\[report\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"The report needs jinja2: pip install \./paper"):
         reproduce(choose(["figure-2"]), out=tmp_path)
 
 
