@@ -665,5 +665,6 @@ def test_rows_in_a_file_give_the_same_classifier(tmp_path, spread):
         assert (found.n_features_in_, found.status_) == (3, plain.status_)
         np.testing.assert_allclose(found.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(found.margin_upper_bound_, plain.margin_upper_bound_, rtol=1e-6)
-    with pytest.raises(ValueError, match="Rows hold their weights and threads"):
-        MaxMarginClassifier(n_jobs=2).fit(rows)
+    for classifier, labels in ((MaxMarginClassifier(n_jobs=2), None), (MaxMarginClassifier(), y)):
+        with pytest.raises(ValueError, match="Rows hold their labels, weights and threads"):
+            classifier.fit(rows, labels)

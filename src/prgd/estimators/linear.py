@@ -96,7 +96,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         self._check_parameters()
-        given = self._read_rows(X) if isinstance(X, Rows) else self._read(X, y, sample_weight)
+        given = (self._read_rows if isinstance(X, Rows) else self._read)(X, y, sample_weight)
         classes = given.rows.labels.classes
         self.classes_ = np.array([-1, 1]) if classes is None else classes
         results, self.coef_, self.intercept_ = self._solve(given)
@@ -130,11 +130,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = Labels.coded(codes.astype(np.int32), classes, np.empty(0))
         return Given(rows.with_labels(labels), X, weights, kept, n)
 
-    def _read_rows(self, rows: Rows) -> Given:
-        """Take rows that hold their labels and weights."""
-        if self.class_weight is not None or self.n_jobs is not None:
-            raise ValueError("Rows hold their weights and threads: leave class_weight and n_jobs out.")
+    def _read_rows(self, rows: Rows, *others: Any) -> Given:
+        """Take rows that hold their labels, weights and threads."""
+        if any(value is not None for value in (*others, self.class_weight, self.n_jobs)):
+            raise ValueError(
+                "Rows hold their labels, weights and threads: give y, sample_weight and n_jobs to "
+                "prgd.open_rows, and leave class_weight out."
+            )
         self.n_features_in_ = rows.d
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if rows.feature_names is not None:
             self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
         return Given(rows)
