@@ -306,7 +306,7 @@ def test_cluster_equals_the_plain_fit_without_tracebacks():
     result, _ = fit("X.npy", "--labels", "y.txt", "--cluster", address)
     same_fit(result, fit("X.npy", "--labels", "y.txt")[0])
     for args, said in [
-        (["X.npy", "--labels", "X.npy"], "The labels must hold one label for each of the 40 rows"),
+        (["X.npy", "--labels", "X.npy"], "y must hold one label for each of the 40 rows"),
         (["X.npy", "--label", "y"], "the label column can be chosen in Parquet files only"),
     ]:
         assert said in call("fit", *args, "--cluster", address, code=2).stderr
