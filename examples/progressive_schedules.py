@@ -126,7 +126,7 @@ plt.show()
 #
 # Let the data decide
 # -------------------
-# :class:`prgd.algorithms.GatedPRGD` lets the radius grow when the direction has converged at the present
+# ``GatedPRGD`` lets the radius grow when the direction has converged at the present
 # radius, a test that needs no further pass over the data. :class:`prgd.algorithms.ProgressiveNewton` uses
 # the same test with Newton steps, and is the only entrant that certifies its margin on both sets. Its steps
 # cost more: each solves a linear system over the rows near the margin.

@@ -45,7 +45,7 @@ paths = {"NGD": path(problem, prgd.NGD(), start, STEPS), "PRGD": path(problem, p
 # The field
 # ---------
 # ``velocity_field`` gives the direction of descent (arrows) and the centripetal velocity (shades) on a grid,
-# and :func:`prgd_paper.theory.velocity.toy_attractor` the strip that traps NGD.
+# and ``toy_attractor`` the strip that traps NGD.
 
 strip = toy_attractor(0.3)
 arrows = velocity_field(data, data.w_star, np.linspace(0, 13.5, 25), np.linspace(-0.35, 1.3, 9))
