@@ -205,12 +205,12 @@ def script(name: str):
 
 @pytest.mark.parametrize("name", script("trace_calls").CALLS)
 def test_calls_are_followed_without_going_back_and_forth(name):
-    """No file calls one that called it, and the page shows the files in the order of their first entry."""
+    """No room calls one that called it, and the page shows the files in the order of their first entry."""
     trace_calls = script("trace_calls")
     call = trace_calls.CALLS[name]
     call()()  # imports and compiles
     trace = trace_calls.Trace(call())
-    assert trace.returns_to() == []
+    assert [(a, b) for a, b in trace.returns_to() if a.split("/")[0] != b.split("/")[0]] == []
     page = trace_calls.PAGE.read_text()
     shown = page.split(f"<!-- trace {name}: begin -->")[1].split(f"<!-- trace {name}: end -->")[0]
     assert [line.split()[0] for line in shown.splitlines()[2:-1]] == list(trace.visits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,61 +114,95 @@ def run(
     origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
     if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
         origin = _fingerprint(problem, algorithm)
-    # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
-    first_pass = problem.passes - (int(resume.passes) - 1 if resume is not None else 0)
-    if resume is None:
-        state, certificate = algorithm.init(problem, _start(problem, w0)), Certificate()
-        history = History(window=rule.window)
-    else:
-        state, certificate = _resumed(problem, algorithm, w0, resume, str(origin))
-        # The last row may be off the recording grid: such a row only shows the end of a part. The loop
-        # appends the gap of the resumed state again, so the last gap is dropped here.
-        rows = [row for row in resume.history.rows if is_due(row.t)]
-        history = History(rows, recent_gaps=list(resume.history.recent_gaps)[:-1], window=rule.window)
-
-    def result(seen: State, status: Status, rows: History) -> Result:
-        kept = {f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"}
-        passes, shown = float(problem.passes - first_pass), repr(algorithm)
-        solved = {"passes": passes, "state": kept, "algorithm": shown, "origin": origin, **problem.facts}
-        return Result(seen.w, status, seen.t, certificate, rows, **solved)
-
-    seen: State | None = None
+    reached = _Reached(problem, algorithm, origin, is_due, problem.passes, History(window=rule.window))
+    state = algorithm.init(problem, _start(problem, w0)) if resume is None else reached.resumed(w0, resume)
     error: BaseException | None = None
     with progress_line(progress) if progress else nullcontext() as show:
         try:
-            while True:
-                if not state.at.is_finite:
-                    status = Status.DIVERGED
-                    break
-                if resume is None or state.t != resume.t:  # its certificate has this step already
-                    certificate = _tightened(certificate, problem, state)
-                seen, now = state, _record(state, certificate)
-                history.recent_gaps.append(now.gap)
-                if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
-                    history.rows.append(now)
+            while state.at.is_finite:
+                now = reached.see(state)
                 if show is not None:
-                    show(now.t, certificate)
+                    show(now.t, reached.certificate)
                 if observe is not None:
-                    observe(state, now, certificate)
-                if (found := rule(now, certificate, history)) is not None:
+                    observe(state, now, reached.certificate)
+                if (found := rule(now, reached.certificate, reached.history)) is not None:
                     status = found
                     break
                 if timer is not None and timer.is_due():
-                    timer.time(result(seen, Status.INTERRUPTED, history.ending_with(now)).save, save)
+                    timer.time(reached.result(Status.INTERRUPTED).save, save)
                 state = algorithm.step(problem.after(state.at), state)
+            else:
+                status = Status.DIVERGED
         except (KeyboardInterrupt, RowsLostError) as stopped:
-            if seen is None:
+            if reached.state is None:
                 raise
             status, error = Status.INTERRUPTED, stopped
-    if seen is None:
-        raise ValueError("w0 must be finite and its margins must not overflow.")
-    if error is None and (proven := _proof_of_overlap(problem, certificate)) is not None:
-        status, certificate = Status.NOT_SEPARABLE, proven
-    outcome = result(seen, status, history.ending_with(_record(seen, certificate)))
+    if error is None and (proven := _proof_of_overlap(problem, reached.certificate)) is not None:
+        status, reached.certificate = Status.NOT_SEPARABLE, proven
+    result = reached.result(status)
     if isinstance(error, RowsLostError):
-        error.result = outcome
+        error.result = result
         raise error
-    return outcome
+    return result
+
+
+@dataclass
+class _Reached:
+    """What a run has reached: its last complete step, the certificate and the history."""
+
+    problem: Problem
+    algorithm: Algorithm[Any]
+    origin: str | Callable[[], str]
+    is_due: Callable[[int], bool]
+    first_pass: int
+    history: History
+    certificate: Certificate = Certificate()  # noqa: RUF009 - certificates are frozen values
+    state: State | None = None
+    resumed_at: int = -1
+
+    def resumed(self, w0: Any, resume: Result) -> State:
+        """Return the state of an earlier result of the same data and options, and take over its records."""
+        if w0 is not None:
+            raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
+        for name in ("algorithm", "problem"):
+            if (saved := getattr(resume, name)) != (given := repr(getattr(self, name))):
+                raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
+        resume.check_fingerprint(str(self.origin))
+        # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
+        self.first_pass -= int(resume.passes) - 1
+        # The last row may be off the recording grid: such a row only shows the end of a part. The first step
+        # appends the gap of the resumed state again, so the last gap is dropped here.
+        self.history.rows += [row for row in resume.history.rows if self.is_due(row.t)]
+        self.history.recent_gaps.extend(list(resume.history.recent_gaps)[:-1])
+        self.certificate, self.resumed_at = resume.certificate, resume.t
+        return self.algorithm.state_type(at=self.problem.at(resume.w), **resume.state)
+
+    def see(self, state: State) -> Record:
+        """Certify and record a step."""
+        if state.t != self.resumed_at:  # the certificate has that step already
+            self.certificate = _tightened(self.certificate, self.problem, state)
+        self.state, now = state, _record(state, self.certificate)
+        self.history.recent_gaps.append(now.gap)
+        if self.is_due(now.t) and not (self.history.rows and self.history.rows[-1].t >= now.t):
+            self.history.rows.append(now)
+        return now
+
+    def result(self, status: Status) -> Result:
+        """Return the result so far."""
+        if (seen := self.state) is None:
+            raise ValueError("w0 must be finite and its margins must not overflow.")
+        return Result(
+            w=seen.w,
+            status=status,
+            t=seen.t,
+            certificate=self.certificate,
+            history=self.history.ending_with(_record(seen, self.certificate)),
+            passes=float(self.problem.passes - self.first_pass),
+            state={f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"},
+            algorithm=repr(self.algorithm),
+            origin=self.origin,
+            **self.problem.facts,
+        )
 
 
 def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
@@ -197,19 +231,6 @@ def _start(problem: Problem, w0: Any) -> Array:
     if not np.isfinite(w).all():
         raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
     return w
-
-
-def _resumed(
-    problem: Problem, algorithm: Algorithm[Any], w0: Any, resume: Result, fingerprint: str
-) -> tuple[State, Certificate]:
-    """Return the state and the certificate of an earlier result, if it is of the same data and options."""
-    if w0 is not None:
-        raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
-    for name, given in (("algorithm", repr(algorithm)), ("problem", repr(problem))):
-        if (saved := getattr(resume, name)) != given:
-            raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
-    resume.check_fingerprint(fingerprint)
-    return algorithm.state_type(at=problem.at(resume.w), **resume.state), resume.certificate
 
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
