@@ -16,8 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd.core.checks import parse
-
 
 @dataclass(frozen=True)
 class Loss:
@@ -87,14 +85,3 @@ _FAR = 37.0  # beyond this margin log(1 + e^-m) equals e^-m to the last digit
 EXPONENTIAL = Exponential()
 LOGISTIC = Logistic()
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (EXPONENTIAL, LOGISTIC)}
-
-
-def as_loss(loss: Loss | str) -> Loss:
-    """Return the loss itself, or the one of that name.
-
-    Examples
-    --------
-    >>> as_loss("logistic")
-    Logistic()
-    """
-    return loss if isinstance(loss, Loss) else parse(loss, LOSSES, "loss")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from prgd.losses import as_loss
+from prgd.losses import LOSSES
 from prgd.rows import MarginsAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
 
@@ -42,8 +42,8 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
     found = [np.abs(rows.ask(MarginsAt(w)) - Z @ w).max() / size]
     v = np.random.default_rng(d + 1).standard_normal(d)
-    both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
-    for tally in (rows.ask(TallyAt(w, as_loss(loss), by_class)), both):
+    both = rows.ask(TallyAt(w, LOSSES[loss], by_class, second=v))
+    for tally in (rows.ask(TallyAt(w, LOSSES[loss], by_class)), both):
         for g, group in enumerate(groups):
             weights = group * (np.ones(n) if s is None else s)
             log_sum, u, margin = oracle(Z, weights, w, loss)
@@ -61,7 +61,7 @@ def overflow_error(X, y):
     X[0] = 0.0  # 0 times infinity
     rows = TensorRows(X, y)
     with np.errstate(over="ignore", invalid="ignore"):
-        tally, both = (rows.ask(TallyAt(w, as_loss("exponential"), True, second=u)) for u in (None, v))
+        tally, both = (rows.ask(TallyAt(w, LOSSES["exponential"], True, second=u)) for u in (None, v))
     np.testing.assert_allclose(both.scalars[:, :-1], tally.scalars, rtol=1e-6)
     return 0.0 if both.second_margins == [-np.inf, -np.inf] else np.nan
 

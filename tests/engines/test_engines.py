@@ -12,10 +12,8 @@ import torch
 
 import prgd
 from prgd.core.arithmetic import UNIT_ROUNDOFF, rounding_factor
-from prgd.losses import EXPONENTIAL, as_loss
+from prgd.losses import EXPONENTIAL, LOSSES
 from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, Spread, TallyAt
-
-LOSSES = ("exponential", "logistic")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -98,8 +96,8 @@ def test_a_second_direction_changes_no_bit_of_the_first(engine, loss, weighted, 
     s[np.argsort(margins)[:9]] = 0.0 if weighted else 1.0
     rows = grid.ENGINES[engine](X, y, s if weighted else None, tmp_path)
     for by_class in (False, True) if loss == "exponential" else (False,):
-        plain = rows.ask(TallyAt(w, as_loss(loss), by_class))
-        found = rows.ask(TallyAt(w, as_loss(loss), by_class, v))
+        plain = rows.ask(TallyAt(w, LOSSES[loss], by_class))
+        found = rows.ask(TallyAt(w, LOSSES[loss], by_class, v))
         assert found.scalars[:, :6].tobytes() == plain.scalars.tobytes()
         assert found.vector.tobytes() == plain.vector.tobytes()
         groups = [y > 0, y < 0] if by_class else [y != 0]

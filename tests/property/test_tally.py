@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prgd
-from prgd.losses import EXPONENTIAL, as_loss
+from prgd.losses import EXPONENTIAL, LOSSES
 from prgd.rows import DenseRows, TallyAt
 from prgd.rows.tally import COUNT, MARGIN, MASS, SLOPE_MASS, SLOPE_SHIFT, Tally, merge
 
@@ -67,9 +67,9 @@ def test_order_and_grouping_of_rows_do_not_matter(n, seed, loss):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
     w = rng.standard_normal(3) * 10 ** rng.uniform(-2, 2)
-    whole = DenseRows(X).ask(TallyAt(w, as_loss(loss)))
+    whole = DenseRows(X).ask(TallyAt(w, LOSSES[loss]))
     order, cut = rng.permutation(n), rng.integers(0, n + 1)
-    parts = [DenseRows(X[i]).ask(TallyAt(w, as_loss(loss))) for i in (order[:cut], order[cut:]) if i.size]
+    parts = [DenseRows(X[i]).ask(TallyAt(w, LOSSES[loss])) for i in (order[:cut], order[cut:]) if i.size]
     assert_same(merge(parts), whole)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.types import lazy
+from prgd.core.threads import lazy
 from prgd.norms import L1, L2, Linf, Norm
 from prgd_paper.theory import entropies
 

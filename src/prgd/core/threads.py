@@ -1,4 +1,7 @@
-"""The threads of this process: how many, and how work is given to them; and the memory of the machine."""
+"""The threads of this process: how many, how work is given to them, and attributes that need no lock.
+
+The memory of the machine is here too.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from numbers import Integral
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
+T = TypeVar("T")
 _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
@@ -98,3 +102,35 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
     # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
     limit: AbstractContextManager[Any] = nullcontext() if blas is None else blas.limit(limits=1)
     return limit
+
+
+class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
+    """A property computed once. `functools.cached_property` takes a lock on Python 3.11.
+
+    That lock was a third of the time of a step on a small problem; here two threads may compute the same
+    value, which does no harm.
+
+    Examples
+    --------
+    >>> class Square:
+    ...     @lazy
+    ...     def area(self):
+    ...         return 4.0
+    >>> Square().area
+    4.0
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
+        """Compute the value, and store it where the next access finds it without coming here."""
+        if instance is None:
+            return self
+        value = self._compute(instance)
+        instance.__dict__[self._name] = value
+        return value

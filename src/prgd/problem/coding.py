@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from prgd.core.types import Array, Indices, Intercept, lazy
+from prgd.core.threads import lazy
+from prgd.core.types import Array, Indices, Intercept
 from prgd.losses import EXPONENTIAL, Loss
 from prgd.norms import norm
 from prgd.rows import AccurateAt, Combine, Labels, MarginsAt, Query, Rows, SmallestAt, TallyAt

@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from prgd.core.arithmetic import UNIT_ROUNDOFF
-from prgd.core.types import Array, Indices, Intercept, lazy
+from prgd.core.threads import lazy
+from prgd.core.types import Array, Indices, Intercept
 from prgd.losses import Loss
 from prgd.norms import norm
 from prgd.problem.coding import Coding, Evaluation

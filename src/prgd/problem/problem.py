@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from prgd.core.arithmetic import LARGEST
-from prgd.core.checks import joint_hint
+from prgd.core.checks import joint_hint, parse
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.namespace import like
-from prgd.core.types import Array, Indices, Intercept, lazy
-from prgd.losses import EXPONENTIAL, Loss, as_loss
+from prgd.core.threads import lazy
+from prgd.core.types import Array, Indices, Intercept
+from prgd.losses import EXPONENTIAL, LOSSES, Loss
 from prgd.norms import L2, Norm, as_norm
 from prgd.problem.coding import Coding, Evaluation
 from prgd.problem.joint import Joint
@@ -96,7 +97,8 @@ class Problem:
         multi_class: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.loss, self.norm = as_loss(loss), as_norm(norm)
+        self.loss: Loss = loss if isinstance(loss, Loss) else parse(loss, LOSSES, "loss")
+        self.norm = as_norm(norm)
         self.fit_intercept = bool(fit_intercept)
         if self.fit_intercept and self.loss != EXPONENTIAL:
             raise ValueError(
@@ -176,7 +178,7 @@ class Problem:
     def described(self, has_loss: bool = True) -> str:
         """Return the size and the options; the loss is left out for a solver, which minimises none."""
         options = f"fit_intercept={self.fit_intercept}, scale={self.scale!r}"
-        options = f"loss={str(self.loss)!r}, {options}" if has_loss else options
+        options = f"loss={self.loss.name!r}, {options}" if has_loss else options
         if self.norm != L2():
             options += f", norm={self.norm.name!r}"
         joint = f", {self.shape[0]} classes jointly" if self.is_joint else ""
@@ -185,7 +187,7 @@ class Problem:
     @property
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
-        solved: dict[str, Any] = {"fit_intercept": self.fit_intercept, "loss": str(self.loss)}
+        solved: dict[str, Any] = {"fit_intercept": self.fit_intercept, "loss": self.loss.name}
         solved |= {"norm": self.norm.name, "multi_class": "joint" if self.is_joint else None}
         data = {"n": self.n, "classes": self.classes, "feature_names": self.rows.feature_names}
         return {"problem": repr(self), "scale": self.scale, **solved, **data}

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.types import Indices, lazy
+from prgd.core.threads import lazy
+from prgd.core.types import Indices
 from prgd.problem.problem import NO_ROWS
 from prgd.regression import summary
 from prgd.regression.advice import (

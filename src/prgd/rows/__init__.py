@@ -9,11 +9,11 @@ from pkgutil import iter_modules
 
 from prgd.rows.arrays import DenseRows, SparseRows
 from prgd.rows.base import LeafRows, Query, Rows, as_rows, register
+from prgd.rows.blocks import Fingerprint, LargestRow, Measure, Spread
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.joint_queries import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
 from prgd.rows.labels import Labels
-from prgd.rows.measures import Fingerprint, LargestRow, Measure, Spread
 from prgd.rows.out_of_core import ChunkedRows, open_rows
 from prgd.rows.queries import AccurateAt, Combine, CurvatureAt, MarginsAt, SmallestAt, TallyAt
 

@@ -1,14 +1,29 @@
-"""Gathered rows: dense float64 arrays, SciPy CSR arrays, or float64 tensors on the device of the rows."""
+"""Blocks of rows, dense or CSR arrays or tensors; and facts of all rows that one pass finds from them.
+
+The fingerprint is a sum over rows, modulo 2^64, of a hash of the row's index and its hash ``h_i = sum_j key_j
+fold(x_ij)``, where ``fold`` mixes the halves of the bits of a float64 and ``key_j`` are fixed random odd
+numbers. A zero adds nothing, so dense and sparse rows of the same numbers agree, and so do chunks, clusters
+and devices. It guards against mistakes, not against an adversary.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from prgd.core.arithmetic import rounding_factor
+from prgd.core.errors import NotFiniteError
 from prgd.core.namespace import like, namespace, to_host
 from prgd.core.types import Array, Indices, Signs
+from prgd.rows.base import Block, LeafRows, Query
+from prgd.rows.labels import Labels
+
+BLOCK_ENTRIES = 2**17  # entries of the rows that are measured at a time: they stay in the cache
+_ONE = 0x3FF0000000000000  # the bits of 1.0: a weight of 1 is no weight
 
 
 def is_sparse(block: Any) -> bool:
@@ -100,3 +115,177 @@ def pair_rows(X: Any, plus: Indices, minus: Indices, K: int) -> Any:
         for k in (plus, minus)
     )
     return csr_array(first - second)
+
+
+class Measurement(NamedTuple):
+    """Facts of the rows: the largest norm, and the number of zero rows."""
+
+    max_norm: float
+    zero_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Measure(Query[Measurement]):
+    """Check that all entries are finite, and measure the row norms."""
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
+        """Measure the rows part by part."""
+        parts = []
+        for at, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.row_entries)):
+            norms = row_norms(block)
+            if not np.isfinite(norms).all() and (place := non_finite_entry(block)):
+                raise NotFiniteError(at.start + place[0], place[1])
+            parts.append(Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0))))
+        return self.merge(parts)
+
+    def merge(self, parts: Sequence[Measurement]) -> Measurement:
+        """Take the largest norm, and add the zero rows."""
+        return Measurement(max(m.max_norm for m in parts), sum(m.zero_rows for m in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class LargestRow(Query[float]):
+    r"""Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity.
+
+    .. math:: \max_i \|x_i\|_q
+    """
+
+    q: float
+
+    def answer(self, rows: LeafRows, labels: Labels) -> float:
+        """Measure the rows part by part; powers are of entries of at most 1."""
+        largest = 0.0
+        for _, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.row_entries)):
+            block = abs(block)
+            size = float(block.max())
+            if size == 0.0 or self.q == np.inf:
+                largest = max(largest, size)
+                continue
+            sums = ((block / size) ** self.q).sum(axis=1)
+            largest = max(largest, size * float(sums.max()) ** (1.0 / self.q))
+        return largest
+
+    def merge(self, parts: Sequence[float]) -> float:
+        """Take the largest of all parts."""
+        return max(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Query[Array]):
+    r"""Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group.
+
+    .. math:: \max_i \|z_i - c\|_2^2
+
+    ``centers`` has shape (groups, d).
+    """
+
+    centers: Array
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Array:
+        """Gather the rows part by part, and measure them in NumPy."""
+        step, parts = max(1, BLOCK_ENTRIES // rows.row_entries), []
+        for start in range(0, rows.n, step):
+            at = np.arange(start, min(start + step, rows.n))
+            parts.append(self._largest(rows.take(at), labels.at(at)))
+        return self.merge(parts)
+
+    def _largest(self, block: Any, signs: Any) -> Array:
+        groups = [signs > 0, signs < 0] if len(self.centers) == 2 else [signs != 0]
+        found = []
+        for center, group in zip(self.centers, groups, strict=True):
+            mine, y = block[group], signs[group].astype(np.float64)
+            if is_sparse(mine):
+                kept = _farthest(mine, y, center)
+                mine, y = mine[kept].toarray(), y[kept]
+            found.append(float(row_squares(mine - np.outer(y, center)).max(initial=0.0)))
+        return np.array(found)
+
+    def merge(self, parts: Sequence[Array]) -> Array:
+        """Take the largest of all parts."""
+        return np.asarray(np.max(parts, axis=0))
+
+
+def _farthest(block: Any, y: Array, center: Array) -> Indices:
+    """Return the sparse rows that may have the largest ``||z_i - c||``: differences of all would be dense.
+
+    Far from the origin the squares cancel, and many rows are left.
+    """
+    sizes = row_squares(block) + center @ center
+    squares = sizes - 2.0 * y * (block @ center)
+    errors = 4.0 * rounding_factor(center.size + 8) * sizes
+    return np.flatnonzero(squares + errors >= (squares - errors).max(initial=-np.inf))
+
+
+class Words(NamedTuple):
+    """Fingerprints of the rows, their labels and their weights, each a number of 64 bits."""
+
+    rows: int
+    labels: int
+    weights: int
+
+    def __str__(self) -> str:
+        return "-".join(f"{word:016x}" for word in self)
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint(Query[Words]):
+    """Hash all rows, labels and weights; threads, chunks and the kind of storage do not matter."""
+
+    first: int = 0  # index of the first row that this query is about
+
+    def part(self, at: slice) -> Fingerprint:
+        """Count the rows from the first of all."""
+        return replace(self, first=self.first + at.start)
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Words:
+        """Hash the float64 numbers block by block, where they lie."""
+        keys, total = mix(np.arange(1, rows.d + 1)) | 1, 0
+        for at, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.row_entries)):
+            hashes = _block_hashes(block, keys)
+            total += int(with_index(hashes, np.arange(at.start, at.stop) + self.first).sum())
+        return self.words(total, labels)
+
+    def words(self, rows: int, labels: Labels) -> Words:
+        """Return the answer from the sum over the rows, and the labels with their weights."""
+        minus = np.flatnonzero(labels.signs < 0) + self.first
+        total = int(mix(minus + 1).sum())
+        if labels.is_joint:
+            codes = labels.codes.astype(np.int64)
+            total += int(with_index(codes, np.arange(codes.size) + self.first).sum())
+        bits = (labels.sample_weight + 0.0).view(np.int64) ^ _ONE
+        weighed = np.flatnonzero(bits)
+        weights = int(with_index(bits[weighed], weighed + self.first).sum())
+        return Words(*(word % 2**64 for word in (int(rows), total, weights)))
+
+    def merge(self, parts: Sequence[Words]) -> Words:
+        """Add the sums of the parts."""
+        return Words(*(sum(words) % 2**64 for words in zip(*parts, strict=True)))
+
+
+# Shifts of int64 carry the sign along, so it is masked away; products wrap at 2^64.
+
+
+def mix(x: Any) -> Any:
+    """Return a hash of every 64-bit number (the finaliser of splitmix64)."""
+    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
+    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
+    return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+
+def with_index(hashes: Any, indices: Any) -> Any:
+    """Return a hash of every pair of a number and its index."""
+    return mix(hashes ^ mix(indices + 1))
+
+
+def _block_hashes(block: Block, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ``sum_j key_j fold(x_ij)`` of the rows of a block of any namespace, on the host."""
+    values = block.data if is_sparse(block) else block
+    xp = namespace(values)
+    bits = (values + 0.0).view(xp.int64)  # + 0.0 makes 0 of -0
+    bits = bits ^ ((bits >> 32) & 0xFFFFFFFF)
+    if is_sparse(block):
+        sums = np.concatenate([[0], np.cumsum(bits * keys[block.indices])])
+        return np.asarray(sums[block.indptr[1:]] - sums[block.indptr[:-1]])
+    if xp is np:
+        return np.asarray(bits @ keys)
+    return np.asarray((bits * xp.from_numpy(keys).to(bits.device)).sum(dim=1).cpu().numpy())

@@ -8,7 +8,7 @@ import numpy as np
 
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Rows
-from prgd.rows.measures import Measure, Measurement
+from prgd.rows.blocks import Measure, Measurement
 from prgd.rows.queries import Combine, MarginsAt
 
 

@@ -1,4 +1,4 @@
-"""The questions that a run asks of rows, each answered by one pass; `prgd.rows.measures` has others."""
+"""The questions that a run asks of rows, each answered by one pass; `prgd.rows.blocks` has others."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd.core.types import Array, lazy
+from prgd.core.threads import lazy
+from prgd.core.types import Array
 
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT, SECOND = range(7)
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from prgd.core.arithmetic import LARGEST
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
-from prgd.core.types import Array, Indices, Intercept, lazy
+from prgd.core.threads import lazy
+from prgd.core.types import Array, Indices, Intercept
 from prgd.norms import as_norm
 from prgd.problem import Problem
 from prgd.problem.certificate import SOFT, Certificate, Check, DualWeights, quantity_of

@@ -15,4 +15,4 @@ def _make(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Rows:
     return TensorRows(X, y, sample_weight)
 
 
-register(lambda X: type(X).__module__.partition(".")[0] == "torch", _make)
+register("torch", _make)

@@ -19,12 +19,12 @@ from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.blocks import Measure, Measurement
 from prgd.rows.exact import check_shape
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, DeviceLabels, Tensor, as_tensor, room
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
-from prgd.rows.measures import Measure, Measurement
 from prgd.rows.queries import Combine, MarginsAt, Smallest, SmallestAt, TallyAt
 from prgd.rows.tally import MARGIN, Tally
 
