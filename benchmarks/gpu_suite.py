@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import prgd
-from prgd.losses import as_loss
+from prgd.losses import LOSSES
 from prgd.rows import Combine, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
 from prgd.rows.tally import SECOND
@@ -92,8 +92,8 @@ def tallies(n: int, d: int, dtype: str, kind: tuple[bool, str, bool]) -> Iterato
         size = 4.0 * float(np.linalg.norm(w)) * np.sqrt(d)
         v = rng.standard_normal(d)
         v /= np.linalg.norm(v)
-        tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
-        both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
+        tally = rows.ask(TallyAt(w, LOSSES[loss], by_class))
+        both = rows.ask(TallyAt(w, LOSSES[loss], by_class, second=v))
         differences += int(
             (both.scalars[:, :SECOND] != tally.scalars).sum() + (both.vector != tally.vector).sum()
         )
@@ -153,7 +153,7 @@ def sparse() -> Iterator[Check]:
     y, w = np.where(rng.random(500) < 0.5, 1, -1), rng.standard_normal(80)
     rows = TensorRows(torch.from_numpy(X).to_sparse_csr().to(DEVICE), y)
     log_sum, u, margin = oracle(X * y[:, None], np.ones(500), w, "exponential")
-    tally = rows.ask(TallyAt(w, as_loss("exponential")))
+    tally = rows.ask(TallyAt(w, LOSSES["exponential"]))
     yield Check("CSR: log sum", abs(tally.log_sums[0] - log_sum) / abs(log_sum), 1e-12)
     yield Check("CSR: u", float(np.abs(tally.mean_rows[0] - u).max()), 1e-12)
     yield Check("CSR: margin", abs(tally.margins[0] - margin), 1e-12)

@@ -73,7 +73,7 @@ import numpy as np
 
 from prgd.rows.base import LeafRows, register
 from prgd.rows.labels import Labels
-from prgd.rows.measures import Measure, Measurement
+from prgd.rows.blocks import Measure, Measurement
 
 
 class SheetRows(LeafRows):
