@@ -22,6 +22,7 @@ import prgd
 
 SOURCE = Path(prgd.__file__).parent
 PAPER = Path(__file__).parents[1] / "paper/prgd_paper"
+LAZY = "lazy.__get__"
 PAGE = Path(__file__).with_name("architecture.md")
 
 
@@ -51,10 +52,11 @@ class Trace:
         if file not in self.files and frame.f_code.co_name != "<module>":
             self.files.append(file)
         caller, name = frame.f_back, frame.f_code.co_qualname
-        while caller is not None and _file(caller) is None:  # decorators and libraries lie in between
+        # Libraries lie in between, and so does the descriptor of attributes that are computed once.
+        while caller is not None and (_file(caller) is None or caller.f_code.co_qualname == LAZY):
             caller = caller.f_back
         # A local function that another file calls is work given away, not a way back.
-        if caller is not None and _file(caller) != file and "<locals>" not in name:
+        if caller is not None and _file(caller) != file and "<locals>" not in name and name != LAZY:
             self.edges.add((str(_file(caller)), file))
         if "<" in name or name.rpartition(".")[2].startswith("__"):
             return
