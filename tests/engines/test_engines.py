@@ -120,8 +120,8 @@ def test_a_second_margin_that_is_not_finite_proves_nothing(engine, by_class, tmp
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_wide_rows_in_pieces(dtype):
-    """Rows of so many columns that w and a second direction are taken piece by piece."""
+def test_wide_rows_in_pairs(dtype):
+    """Rows of so many columns that two of them are multiplied by w and a second direction at once."""
     rng = np.random.default_rng(5)
     for d in (1025, 1063, 2048, 3071):
         X, (w, v) = rng.standard_normal((37, d)).astype(dtype), rng.standard_normal((2, d)) / np.sqrt(d)

@@ -141,30 +141,30 @@ def test_cancer():
 # Files in general
 
 
-@pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.npz.gz", "rows.gz", "rows.binary.bz2"])
-def test_unknown_ending(tmp_path, name):
-    (tmp_path / name).touch()
-    with pytest.raises(ValueError, match=r"Known: LIBSVM \(\.svm.*\.csv.*\.npz.*\.parquet"):
-        load(tmp_path / name)
+UNKNOWN = r"Known: LIBSVM \(\.svm.*\.csv.*\.npz.*\.parquet"
+NO_LABEL = "chooses a column of a CSV, TSV or Parquet file"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        *((name, b"", {}, UNKNOWN) for name in ("rows.xlsx", "rows", "rows.npz.gz", "rows.gz", "rows.b.bz2")),
+        *((name, b"", {"label": "y"}, NO_LABEL) for name in ("rows.svm", "rows.npz")),
+        ("rows.csv", b"1,2", {"dtype": np.int64}, "dtype must be float64, float32 or None; got int64"),
+        ("rows.csv.gz", gzip.compress(b"1,2\n" * 99)[:-12], {}, r"rows\.csv\.gz: expected whole UTF-8 text"),
+        *(("rows.csv", b"a,y\n1,2", {"label": bad}, "label must be a column's name") for bad in (True, 1.5)),
+    ],
+)
+def test_files_and_options_that_are_refused(tmp_path, name, content, options, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((ValueError, TypeError), match=message):
+        load(tmp_path / name, **options)
 
 
 @pytest.mark.parametrize("name", ["rows.svm", "rows.csv.gz", "rows.npz", "rows.parquet"])
 def test_missing_file(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=f"Expected a data file at .*{name}"):
         load(tmp_path / name)
-
-
-def test_dtype_is_checked(tmp_path):
-    (tmp_path / "rows.csv").write_text("1,2\n")
-    with pytest.raises(ValueError, match="dtype must be float64, float32 or None; got int64"):
-        load(tmp_path / "rows.csv", dtype=np.int64)
-
-
-@pytest.mark.parametrize("name", ["rows.svm", "rows.npz"])
-def test_label_is_not_ignored(tmp_path, name):
-    (tmp_path / name).touch()
-    with pytest.raises(ValueError, match="chooses a column of a CSV, TSV or Parquet file"):
-        load(tmp_path / name, label="y")
 
 
 # LIBSVM
@@ -254,18 +254,6 @@ def test_compressed_csv(tmp_path):
 def test_csv_errors_name_the_place(tmp_path, text, options, message):
     with pytest.raises(ValueError, match=f"rows.csv.*{message}"):
         read_csv(tmp_path, text, **options)
-
-
-def test_truncated_csv(tmp_path):
-    packed = gzip.compress(b"x,y\n" + b"1,2\n" * 100)
-    with pytest.raises(ValueError, match=r"rows\.csv\.gz: expected whole UTF-8 text"):
-        read_csv(tmp_path, packed[:-12], "rows.csv.gz")
-
-
-@pytest.mark.parametrize("label", [True, 1.5])
-def test_label_of_a_wrong_type(tmp_path, label):
-    with pytest.raises(TypeError, match="label must be a column's name or index, or None"):
-        read_csv(tmp_path, "a,y\n1,2\n", label=label)
 
 
 # NPZ

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import prgd
 from prgd.core.checks import digest
-from prgd.rows import ChunkedRows, DenseRows, Fingerprint, SparseRows
+from prgd.rows import DenseRows, Fingerprint, SparseRows
 from prgd.schedules import Every, LiftTo
 
 RNG = np.random.default_rng(5)
@@ -16,23 +16,10 @@ X = RNG.standard_normal((40, 6)) * (RNG.random((40, 6)) < 0.7)
 X[3] = 0.0
 Y = np.where(np.arange(40) % 3 == 0, 1, -1)
 S = RNG.integers(0, 4, 40) / 2.0
-EVERYWHERE = np.tile(np.arange(6), 40), np.arange(41) * 6  # the structure of a CSR array without gaps
 
 
 def words(rows):
     return rows.ask(Fingerprint())
-
-
-def chunked():
-    blocks = [(X[0:1], Y[0:1]), (sp.csr_array(X[1:17]), Y[1:17]), (X[17:], Y[17:])]
-    return ChunkedRows.from_blocks(blocks, S)
-
-
-def tensor():
-    torch = pytest.importorskip("torch")
-    from prgd.rows.gpu.tensor_rows import TensorRows
-
-    return TensorRows(torch.from_numpy(X.copy()), Y, S)
 
 
 SAME = {
@@ -44,8 +31,6 @@ SAME = {
     "explicit zeros": lambda: SparseRows(
         sp.csr_array((X.ravel(), np.tile(np.arange(6), 40), np.arange(41) * 6)), Y, S
     ),
-    "chunks": chunked,
-    "tensor": tensor,
 }
 
 

@@ -25,43 +25,42 @@ inner_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
 inline_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy", inline="always")
 inner_vector_jit = nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 inner_exact_jit = nb.njit(nogil=True, error_model="numpy")
-PIECE = 1024  # columns of wide rows that are taken at a time, so that w and v stay in the first-level cache
+WIDE = 1024  # columns of which w and v fill the first-level cache
 
 
 @inner_jit
-def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+def dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     # One row is read at a time: several streams at once were slower if a row is a power of two long.
-    m[:size] = 0.0
-    for first in range(0, w.size, PIECE):
-        last = min(first + PIECE, w.size)
-        for i in range(size):
-            total = 0.0
-            for j in range(first, last):
-                total += X[start + i, j] * w[j]
-            m[i] += total
     for i in range(size):
-        m[i] *= y[start + i]
+        total = 0.0
+        for j in range(w.size):
+            total += X[start + i, j] * w[j]
+        m[i] = y[start + i] * total
 
 
 @inner_jit
-def _dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
-    m[:size] = second[:size] = 0.0
-    for first in range(0, w.size, PIECE):
-        last = min(first + PIECE, w.size)
-        for i in range(size):
-            total, along_v = 0.0, 0.0
-            for j in range(first, last):
-                total += X[start + i, j] * w[j]
-                along_v += X[start + i, j] * v[j]
-            m[i] += total
-            second[i] += along_v
-    for i in range(size):
-        m[i] *= y[start + i]
-        second[i] *= y[start + i]
+def dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
+    # Two wide rows share the loads of w and v, which do not stay in the first-level cache.
+    pairs = size // 2 * 2 if w.size > WIDE else 0
+    for i in range(0, pairs, 2):
+        total, along_v, next_total, next_along_v = 0.0, 0.0, 0.0, 0.0
+        for j in range(w.size):
+            total += X[start + i, j] * w[j]
+            along_v += X[start + i, j] * v[j]
+            next_total += X[start + i + 1, j] * w[j]
+            next_along_v += X[start + i + 1, j] * v[j]
+        m[i], second[i] = y[start + i] * total, y[start + i] * along_v
+        m[i + 1], second[i + 1] = y[start + i + 1] * next_total, y[start + i + 1] * next_along_v
+    for i in range(pairs, size):
+        total, along_v = 0.0, 0.0
+        for j in range(w.size):
+            total += X[start + i, j] * w[j]
+            along_v += X[start + i, j] * v[j]
+        m[i], second[i] = y[start + i] * total, y[start + i] * along_v
 
 
 @inner_jit
-def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+def dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
     k = 0
     while k + 4 <= count:
@@ -209,7 +208,7 @@ def _csr_add(
 def block_margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     """Write the margins of a block of rows along w."""
     if len(A) == ROWS:
-        _dense_margins(A[0], y, w, start, size, m)
+        dense_margins(A[0], y, w, start, size, m)
     elif len(A) == COLUMNS:
         _columns_margins(A[0], y, w, start, size, m)
     else:
@@ -220,7 +219,7 @@ def block_margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None
 def two_block_margins(A: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
     """Write the margins of a block of rows along w and v; for CSR rows, v has w and v side by side."""
     if len(A) == ROWS:
-        _dense_two_margins(A[0], y, w, v, start, size, m, second)
+        dense_two_margins(A[0], y, w, v, start, size, m, second)
     elif len(A) == COLUMNS:
         _columns_two_margins(A[0], y, w, v, start, size, m, second)
     else:
@@ -231,7 +230,7 @@ def two_block_margins(A: Any, y: Any, w: Any, v: Any, start: int, size: int, m: 
 def add_rows(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     """Add ``c_i x_i`` over the chosen rows of a block."""
     if len(A) == ROWS:
-        _dense_add(A[0], start, chosen, count, c, vector)
+        dense_add(A[0], start, chosen, count, c, vector)
     elif len(A) == COLUMNS:
         _columns_add(A[0], start, chosen, count, c, vector)
     else:

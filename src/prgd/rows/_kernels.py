@@ -22,6 +22,9 @@ from prgd.rows._block_kernels import (
     add_rows,
     block_margins,
     csr_some_margins,
+    dense_add,
+    dense_margins,
+    dense_two_margins,
     exact_jit,
     inner_exact_jit,
     inner_vector_jit,
@@ -222,11 +225,17 @@ def tally_slices(
         vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            if has_second:
+            # To hand on the tuple A counts references, which takes as long as a few short rows.
+            if has_second and len(A) == ROWS:
+                dense_two_margins(A[0], y, w, v, start, size, m, second)
+            elif has_second:
                 two_block_margins(A, y, w, v, start, size, m, second)
-                _absorb_second(second, y, s, start, size, sums)
+            elif len(A) == ROWS:
+                dense_margins(A[0], y, w, start, size, m)
             else:
                 block_margins(A, y, w, start, size, m)
+            if has_second:
+                _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
                 has_weight = absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
@@ -239,7 +248,10 @@ def tally_slices(
                         chosen[count] = i
                         count += 1
                 vector = vector_0 if g == 0 else vector_1
-                add_rows(A, start, chosen, count, c, vector)
+                if len(A) == ROWS:
+                    dense_add(A[0], start, chosen, count, c, vector)
+                else:
+                    add_rows(A, start, chosen, count, c, vector)
         if loss == EXPONENTIAL:
             for g in range(groups):
                 scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS]
