@@ -50,6 +50,12 @@ def test_a_verdict_is_found_by_its_words():
         (0.3, "<", "", Judgement.FAILS),
         (0.3, "<", "the horizon", Judgement.NOT_DECIDED),
         (0.1, "<", "the horizon", Judgement.HOLDS),
+        (0.2, "<=", "", Judgement.HOLDS),
+        (0.2, "<", "", Judgement.FAILS),
+        (0.1, ">=", "", Judgement.FAILS),
+        (0.3, ">", "", Judgement.HOLDS),
+        (0.2 + 1e-13, "==", "", Judgement.HOLDS),
+        (0.22, "==", "", Judgement.FAILS),
         ((0.05, 0.1), "<", "", Judgement.HOLDS),
         ((0.25, 0.3), "<", "", Judgement.FAILS),
         ((0.25, 0.3), "<", "the preprocessing", Judgement.NOT_DECIDED),
@@ -67,6 +73,7 @@ def test_the_rule_of_verdicts(measured, relation, not_given, expected):
     assert bool(finding.reason) == (expected is Judgement.NOT_DECIDED)
     caveat = Finding((measured, relation, 0.2), "s.", "But.", not_given=not_given)
     assert caveat.verdict is (Judgement.CAVEAT if expected is Judgement.HOLDS else expected)
+    assert Finding((1e-12, "==", 0.0), "s.").verdict is Judgement.HOLDS  # relative to 1 where 0 is expected
 
 
 def test_an_interval_of_all_numbers_is_said_in_words():

@@ -102,8 +102,3 @@ def test_not_separable_is_reported():
 def test_units_do_not_matter():
     small, large = (assumptions(random_nondegenerate(4).X * c) for c in (1.0, 1e5))
     assert [c.holds for c in small.checks] == [c.holds for c in large.checks]
-
-
-def test_a_reference_of_other_data_is_refused():
-    with pytest.raises(ValueError, match="belongs to 3 rows"):
-        interior_dual_weights(np.eye(2), max_margin_reference(np.eye(3)))

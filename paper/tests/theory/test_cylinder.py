@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from prgd_paper.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
 from prgd_paper.theory.infimum import check_bound, numerical_constants, velocity_infimum
-from prgd_paper.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
+from prgd_paper.theory.ray_geometry import facets, geometry, inradius, lambda_min
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
 from prgd_paper.theory.velocity import centripetal_velocities
 
-from prgd import NotSeparableError, datasets
+from prgd import datasets
 
 TABLES = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "theory_tables.py"))
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
@@ -26,7 +26,6 @@ TWO_ROWS_OF_NORM_ONE = np.array([[math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.01
 NO_POSITIVE_ALPHA = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 # the third row spans a direction that the support vectors do not
 NOT_SPANNED = np.array([[0.5, 0.5, 0.0], [0.5, -0.5, 0.0], [0.9, 0.0, 0.4]])
-NOT_SEPARABLE = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
 
 
 def sampled(cylinder: Cylinder, data, count: int, seed: int) -> np.ndarray:
@@ -203,6 +202,9 @@ def test_infimum_equals_a_fine_grid_on_the_circle():
 def test_degenerate_data_have_no_favourable_cylinder(rows, D):
     # some direction has no support vector behind it: the velocity there tends to 0 or less
     g = geometry(rows)
+    assert (
+        "positive dual weights" if rows is NO_POSITIVE_ALPHA else "support spans the data"
+    ) in g.degenerate
     U = g.U[g.is_support]
     angle = np.linspace(0.0, 2.0 * math.pi, 721)
     V = np.array([[1.0], [-1.0]]) if U.shape[1] == 1 else np.column_stack([np.cos(angle), np.sin(angle)])
@@ -229,8 +231,6 @@ def test_constants_by_formula():
     assert found.printed.cylinder == Cylinder(D_0, 2.0 * D_0, found.printed.H)
     assert found.printed.epsilon == min(D_0 / (2.0 * found.printed.H), 0.5)
     assert found["corrected"] is found.corrected
-    with pytest.raises(ValueError, match="'printed', 'corrected' or 'convexity'"):
-        found["best"]
 
 
 @pytest.mark.parametrize("seed", [0, 5])
@@ -254,21 +254,6 @@ def test_small_rows_are_taken_as_they_are():
     assert check_bound(TWO_ROWS / np.linalg.norm(TWO_ROWS, axis=1).max(), "printed").holds
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ((1.0, 2.0, -1.0), "at least 0"),
-        ((0.0, 1.0, 0.0), "D1"),
-        ((2.0, 1.0, 0.0), "D2 >= D1"),
-        ((1.0, math.nan, 0.0), "D2 >= D1"),
-        ((1.0, 2.0, math.inf), "finite"),
-    ],
-)
-def test_impossible_cylinders_are_refused(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        Cylinder(*sizes)
-
-
 def test_membership_by_hand():
     cylinder = Cylinder(1.0, 2.0, 3.0)
     inside = {(3.0, 1.0): True, (9.0, -2.0): True, (2.9, 1.5): False, (3.0, 0.9): False, (3.0, 2.1): False}
@@ -278,8 +263,6 @@ def test_membership_by_hand():
     flat = np.column_stack([TWO_ROWS, np.zeros(2)])
     assert cylinder.contains([3.0, 1.0, 0.0], flat)
     assert not cylinder.contains([3.0, 1.0, 0.5], flat)
-    with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        cylinder.contains([3.0, 1.0], flat)
 
 
 def test_inradius_by_hand():
@@ -335,51 +318,6 @@ def test_numerical_cylinder_is_smaller_than_the_proven_one(seed):
     assert found.D < proven.D
     W = sampled(Cylinder(found.D, 2.0 * found.D, 0.0), data, 4000, seed=0)
     assert centripetal_velocities(data, W, data.w_star).min() >= found.mu
-
-
-@pytest.mark.parametrize("given", [{"share": 1.0}, {"share": 0.0}, {"safety": 1.5}])
-def test_numerical_constants_need_shares(given):
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        numerical_constants(TWO_ROWS, **given)
-
-
-# --- errors
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        geometry,
-        favorable_cylinder,
-        inradius,
-        numerical_constants,
-        lambda rows: velocity_bound(rows, Cylinder(1.0, 2.0, 0.0)),
-        lambda rows: velocity_infimum(rows, Cylinder(1.0, 2.0, 0.0)),
-        lambda rows: Cylinder(1.0, 2.0, 0.0).contains([1.0, 1.0], rows),
-    ],
-)
-def test_data_without_a_separator_carry_gordans_weights(ask):
-    with pytest.raises(NotSeparableError) as error:
-        ask(NOT_SEPARABLE)
-    p = error.value.weights
-    assert p.min() >= 0.0
-    assert p.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(NOT_SEPARABLE.T @ p, 0.0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [(NO_POSITIVE_ALPHA, "positive dual weights"), (NOT_SPANNED, "support spans the data")],
-)
-def test_degenerate_data_are_refused_with_the_reason(rows, reason):
-    assert reason in geometry(rows).degenerate
-    with pytest.raises(ValueError, match=reason):
-        favorable_cylinder(rows)
-
-
-def test_data_on_one_line_have_an_empty_cylinder():
-    with pytest.raises(ValueError, match="one line"):
-        require_nondegenerate([[1.0, 1.0], [2.0, 2.0]])
 
 
 def test_constants_are_plain_values():

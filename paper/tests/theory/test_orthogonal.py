@@ -11,7 +11,7 @@ from prgd_paper.theory.path import regularization_path
 from prgd_paper.theory.samples import random_nondegenerate
 
 import prgd
-from prgd import NotSeparableError, datasets
+from prgd import datasets
 
 SEEDS = range(15)
 
@@ -118,30 +118,8 @@ def test_support_that_does_not_span():
     Z = [[0.3, 0.4, 0.0], [0.3, -0.2, 0.0], [0.6, 0.0, 0.5]]
     found = orthogonal(Z)
     assert found.v_star[2] == pytest.approx(0.0, abs=1e-15)
-    with pytest.raises(ValueError, match="depends on its path"):
-        gd_limit(Z)
     trace = follow(prgd.Problem(Z), prgd.GD(), found, [5])
     assert np.isnan(trace.gd_distance).all()
-
-
-def test_no_minimiser_where_a_dual_weight_is_zero():
-    with pytest.raises(ValueError, match="no minimiser"):
-        orthogonal([[1.0, 0.0], [1.0, 1.0]])
-
-
-def test_bad_input():
-    data = datasets.toy(0.3)
-    found = orthogonal(data)
-    with pytest.raises(NotSeparableError):
-        orthogonal([[1.0], [-1.0]])
-    with pytest.raises(ValueError, match="shape"):
-        found.loss(np.ones(3))
-    with pytest.raises(ValueError, match="columns"):
-        follow(prgd.Problem(np.eye(3)), prgd.NGD(), found, [1])
-    with pytest.raises(ValueError, match="eta"):
-        gd_limit(data, 0.0)
-    with pytest.raises(ValueError, match="penalty"):
-        regularization_path(data, [0.0])
 
 
 def test_path_points_are_stationary():

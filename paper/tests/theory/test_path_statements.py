@@ -19,7 +19,7 @@ from prgd_paper.theory.path_survey import summarise
 from prgd_paper.theory.support import max_margin_reference
 
 from prgd.datasets import toy
-from prgd.norms import L1, L2, Linf, Lp
+from prgd.norms import L1, L2, Linf
 
 NORMS = {"l2": L2(), "l1": L1(), "linf": Linf()}
 
@@ -39,10 +39,6 @@ def test_entropies_against_their_definitions():
     assert half[groups == 1].sum() == pytest.approx(0.5)
     mean = 0.5 * (entropies.renyi_entropy(np.log(p[[0, 2]])) + entropies.renyi_entropy(np.log(p[[1]])))
     assert entropies.renyi_entropy(np.log(p), groups=groups) == pytest.approx(mean)
-    with pytest.raises(ValueError, match="positive"):
-        entropies.renyi_entropy([0.0], 0.0)
-    with pytest.raises(ValueError, match="sample weights"):
-        entropies.entropy_excess_bound(2, [1.0, 0.0])
 
 
 def test_weights_are_normalised_after_exponentiating():
@@ -140,20 +136,12 @@ def test_the_path_of_a_degenerate_program_is_solved_too():
             assert float(point.duality_gap(lam)) < 1e-9
 
 
-def test_the_path_with_an_intercept_and_what_it_refuses():
+def test_the_path_with_an_intercept():
     data = toy(0.6)
     path = regularization_path(data, [1e-3], fit_intercept=True)
     (point,) = path_points(np.asarray(data.X) * data.y[:, None], [1e-3], groups=data.y)
     np.testing.assert_allclose(path.w[0], point.w.astype(float), rtol=1e-14)
     assert float(point.residual(1e-3)) < 1e-15
-    with pytest.raises(ValueError, match="labels"):
-        regularization_path(data.X, [1e-3], fit_intercept=True)
-    with pytest.raises(ValueError, match="l2, l1 and linf"):
-        regularization_path(data, [1e-3], norm="lp:3")
-    with pytest.raises(ValueError, match="intercept in l2 only"):
-        regularization_path(data, [1e-3], norm="l1", fit_intercept=True)
-    with pytest.raises(ValueError, match="residual"):
-        PathPoint(np.eye(2), np.ones(2), Lp(3.0)).residual(1.0)
 
 
 def test_identical_rows_have_the_path_of_one_row():

@@ -124,17 +124,3 @@ def test_on_runs():
         stop=60,
     ).history
     assert fit_rate(fast["t"][2:], 0.3 - fast["margin"][2:]).rate == "e^-ct"
-
-
-@pytest.mark.parametrize(
-    ("t", "error", "message"),
-    [
-        ([2.0, 3.0], [1.0], "one shape"),
-        ([3.0, 2.0], [1.0, 1.0], "increasing"),
-        ([1.0, 2.0], [1.0, 1.0], "above 1"),
-        ([2.0, math.nan], [1.0, 1.0], "finite"),
-    ],
-)
-def test_bad_input(t, error, message):
-    with pytest.raises(ValueError, match=message):
-        fit_rate(t, error)

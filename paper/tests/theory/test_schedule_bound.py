@@ -63,13 +63,6 @@ def test_the_default_rho_is_the_best_to_one_part_in_a_thousand():
     assert constant(2.0) * math.sqrt(2.0) == pytest.approx(12.24, abs=0.01)
 
 
-def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="eps is a relative error of at most 1; got 2"):
-        steps_bound(2.0, 1.0, lam=1.0, L_s=1.0, log_n=1.0)
-    with pytest.raises(ValueError, match="gamma_star must be a finite number above 0"):
-        steps_bound(0.1, 0.0, lam=1.0, L_s=1.0, log_n=1.0)
-
-
 def test_every_kind_of_set_is_separable():
     for seed in range(10):
         kind, Z = schedule_problem(seed)

@@ -130,25 +130,6 @@ def test_tiny_margins_of_raw_data():
     assert max_margin_reference(datasets.cancer()).certificate.gap < 1e-9
 
 
-@pytest.mark.parametrize(
-    "Z",
-    [
-        [[1.0, 0.0], [-1.0, 0.0]],
-        [[1.0, 1.0], [-1.0, 0.5], [0.0, -1.0]],
-        [[0.0, 0.0], [1.0, 0.0]],
-        [[0.0, 0.0]],
-        [[1.0, 0.0], [-2.0, 0.0], [1.0, 3.0]],
-    ],
-)
-def test_not_separable_carries_gordan_weights(Z):
-    with pytest.raises(NotSeparableError, match="Gordan") as caught:
-        max_margin_reference(Z)
-    weights = caught.value.weights
-    assert weights.min() >= 0.0
-    assert weights.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(np.array(Z).T @ weights, 0.0, atol=1e-14)
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_lattice_rows_have_exact_ties(seed):
     """Small integers: many ties, dependent rows and zero weights; every third has a margin of 1e-7."""
@@ -191,20 +172,6 @@ def test_signed_rows_reads_all_kinds_of_data():
     for data in ((X, y), (sp.csr_array(X), y), datasets.Dataset(X, np.array([0.0, 1.0]), "two")):
         assert signed_rows(data).tolist() == expected
     assert signed_rows(sp.csr_array(X)).tolist() == X.tolist()
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.ones(3), "shape"),
-        (np.ones((0, 3)), "shape"),
-        ([[1.0, math.nan]], "finite"),
-        ((np.ones((3, 2)), [1, -1]), "one label"),
-    ],
-)
-def test_bad_rows_are_refused(data, message):
-    with pytest.raises(ValueError, match=message):
-        max_margin_reference(data)
 
 
 def test_refinement_alone():
