@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from prgd_paper.claims import Claim, Finding, Judgement, registered
-from prgd_paper.claims.quotes import readable
 from prgd_paper.claims.registry import crosses, place, summary
 from prgd_paper.cli.claims import all_claims, claims_command, measured, print_claims
 from prgd_paper.reproduce.experiment import choose
@@ -111,12 +110,6 @@ def test_every_claim_says_how_it_is_measured():
         assert claim.method != claim.statement
 
 
-def test_quotations_have_no_tex():
-    for claim in all_claims().values():
-        assert not set("\\$~") & set(claim.quotation), claim.name
-        assert not (claim.is_ours and claim.quote), claim.name
-
-
 def test_the_guide_has_the_meaning_of_each_verdict():
     text = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text(encoding="utf-8")
     for verdict in Judgement:
@@ -152,17 +145,3 @@ def test_prgd_claims_prints_ours_and_crosses_apart(is_terminal):
     assert "Decided by: 1; holds if 0." in wrong
     assert "We say so." not in wrong
     assert "1 statement of ours" in wrong
-
-
-@pytest.mark.parametrize(
-    ("tex", "text"),
-    [
-        (r"$r(t)=\tilde{\cO}(1/t^2)$", "r(t)=O\u0303(1/t^2)"),
-        (r"$e^{-\Omega(t)}$ and $\hat{\bw}$", "e^(-Ω(t)) and w\u0302"),
-        (r"$\norm{\frac{\bw}{\norm{\bw}}-\bw^\star}$", "||(w)/(||w||)-w*||"),
-        (r"see Theorem~\ref{thm: x}, {\bf as} \texttt{Cancer}", "see Theorem [...], as Cancer"),
-        ("a plain sentence (super-)fast, 95 %", "a plain sentence (super-)fast, 95 %"),
-    ],
-)
-def test_tex_becomes_text(tex, text):
-    assert readable(tex) == text

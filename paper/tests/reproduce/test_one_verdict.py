@@ -36,11 +36,16 @@ def pairs(pattern: re.Pattern, text: str) -> set[tuple[str, str]]:
     return {(name, verdict) for name, verdict in pattern.findall(text)}
 
 
+@pytest.fixture
+def e(monkeypatch):
+    """Return the tiny experiments, which are loaded in place of the full ones."""
+    for module in ("experiment", "make"):
+        monkeypatch.setattr(f"prgd_paper.reproduce.{module}.load", tiny().get)
+    return tiny()
+
+
 @pytest.mark.slow
-def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(tmp_path, monkeypatch, capsys):
-    e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
-    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
+def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(e, tmp_path, monkeypatch, capsys):
     page = written(list(e.values()), tmp_path, monkeypatch)
     printed = capsys.readouterr().out
     on_the_page = pairs(ROW, page)
@@ -56,7 +61,7 @@ def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys):
+def test_sections_that_share_rows_show_one_verdict(e, tmp_path, monkeypatch, capsys):
     """Figure 3 has the rows of set I only, Figure 6 those of both, which a claim about both needs."""
 
     def count(rows, settings) -> Finding:
@@ -64,9 +69,6 @@ def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys
 
     both = Claim("both", "Section 7.1", "s", count, "figure-6")
     monkeypatch.setattr(registry, "_CLAIMS", {"both": replace(both, needs_rows=True)})
-    e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
-    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
     page = written([e["figure-3"], e["figure-6"]], tmp_path / "two", monkeypatch)
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "holds")}
     capsys.readouterr()
@@ -76,14 +78,11 @@ def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.slow
-def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(tmp_path, monkeypatch, capsys):
+def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(e, tmp_path, monkeypatch, capsys):
     """A claim about both sets is not yet run while Figure 3 alone has rows, even if these would agree."""
     agrees = Claim("both", "Section 7.1", "s", lambda rows, _: Finding((1.0, ">=", 0.0), "s."), "figure-6")
     agrees = replace(agrees, needs_rows=True)
     monkeypatch.setattr(registry, "_CLAIMS", {"both": agrees})
-    e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
-    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
     page = written([e["figure-3"]], tmp_path, monkeypatch)
     printed = capsys.readouterr().out
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "not yet run")}

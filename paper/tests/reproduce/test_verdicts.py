@@ -10,7 +10,7 @@ import pytest
 from prgd_paper.claims import Judgement, registered
 from prgd_paper.figures import _digit_rank as digit_rank
 from prgd_paper.figures import _synthetic as synthetic
-from prgd_paper.figures import figure_1, figure_4, figure_5a, figure_5b, table_1, table_2
+from prgd_paper.figures import figure_1, figure_4, figure_5a, table_1, table_2
 from prgd_paper.reproduce.experiment import load
 from prgd_paper.studies import gated_schedule, schedule_sweep
 from reproduce.tiny import tiny
@@ -243,11 +243,6 @@ def test_cancer_accuracy(raw, standardised, noise, expected):
     assert verdict("section-7.2-cancer", rows, figure_5a.Settings()) is expected
     sentence = registered()["section-7.2-cancer"](rows, figure_5a.Settings()).sentence
     assert all(f"at {t}" in sentence for t in (150, 200, 300))
-
-
-def test_vgg_without_rows_is_not_yet_run():
-    rows = pd.DataFrame(figure_5b.compute(figure_5b.Settings("missing.csv", "missing.csv"), "all"))
-    assert registered()["section-7.2-vgg"](rows, figure_5b.Settings()).verdict is Judgement.NOT_RUN
 
 
 # Sweeps

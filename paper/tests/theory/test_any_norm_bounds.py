@@ -1,4 +1,4 @@
-"""Theorems 1 to 3 of docs/any_norm.md along rescaled runs, at every step, with the constants of the rows."""
+"""The theorems of docs/any_norm.md: constants of the rows, bounds at every step, what freezes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,42 @@ class Rows:
         return max(self.norm.dual(z) for z in self.Z)
 
     @property
+    def v(self) -> np.ndarray:
+        """In the plane: the unit vector of the kernel of u0."""
+        v = np.array([-self.u0[1], self.u0[0]])
+        return v / self.norm(v)
+
+    @property
+    def beyond(self) -> float:
+        """In the plane, where U is one point: the dual norm less gamma_star, rho / 2 away from U."""
+        slope = (self.Z[0] - self.u0) / float((self.Z[0] - self.u0) @ self.v)
+        ends = (self.u0 + 0.5 * self.rho * sign * slope for sign in (1.0, -1.0))
+        return min(self.norm.dual(end) for end in ends) - self.gamma_star
+
+    @property
+    def apart(self) -> float:
+        """By how much the margins of inactive rows exceed gamma_star at w_star."""
+        return float((self.Z @ self.w_star)[self.active :].min()) - self.gamma_star
+
+    def margins(self, h: float, x: float) -> np.ndarray:
+        """Margins at ``h w_star + x v``, less ``h gamma_star``: exact for active rows, however large h is."""
+        off = self.Z @ self.w_star - self.gamma_star
+        off[: self.active] = 0.0
+        return h * off + x * (self.Z @ self.v)
+
+    def parts(self, w: np.ndarray) -> tuple[float, float]:
+        h = float(self.u0 @ w) / self.gamma_star
+        return h, float((w - h * self.w_star) @ self.v / (self.v @ self.v))
+
+    def length(self, h: float, x: float) -> float:
+        return self.norm(h * self.w_star + x * self.v)
+
+    @property
     def rho(self) -> float:
         """In the plane xi has two directions; in l1 and l-infinity each facet of the ball is a program."""
         d, rows = len(self.w_star), self.Z[: self.active]
         if d == 2:
-            v = np.array([-self.u0[1], self.u0[0]])
-            v /= self.norm(v)
-            return min(float((-rows @ xi).max() + (self.ends @ xi).min()) for xi in (v, -v))
+            return min(float((-rows @ xi).max() + (self.ends @ xi).min()) for xi in (self.v, -self.v))
         faces = facets(self.norm, d)
         A = np.vstack([np.c_[-rows, -np.ones(len(rows))], np.c_[faces, np.zeros(len(faces))]])
         b = np.r_[np.zeros(len(rows)), np.ones(len(faces))]
@@ -118,10 +147,8 @@ def on_a_corner(name: str) -> Rows:
     return Rows(as_norm(name), Z, 2, w, ends, 0.7 * ends[0] + 0.3 * ends[1], 1.0)
 
 
-PLANE = [smooth(name, 2, 0) for name in ("l1", "linf", "l2", "1.5", "3")] + [
-    on_a_corner("l1"),
-    on_a_corner("linf"),
-]
+NORMS = ("l1", "linf", "l2", "1.5", "3")
+PLANE = [smooth(name, 2, 0) for name in NORMS] + [on_a_corner("l1"), on_a_corner("linf")]
 SPACE = [smooth(name, 3, seed) for name in ("l1", "linf") for seed in range(2)]
 
 
@@ -187,6 +214,84 @@ def test_bound_of_theorem_1(rows, m):
         last = math.inf if is_end else value
 
 
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("seed", range(5))
+def test_velocity_of_theorem_2(name, seed):
+    s = smooth(name, 2, seed)
+    mu, fewest = s.beyond / (2.0 * s.B), min(s.beyond, s.rho) / (8.0 * s.B)
+    for x in np.concatenate([np.geomspace(s.D, 20.0 * s.D, 12), -np.geomspace(s.D, 20.0 * s.D, 12)]):
+        height = (2.0 * s.B * abs(x) + math.log(len(s.Z) / fewest)) / s.apart
+        for h in (height, 10.0 * height):
+            _, across = s.parts(s.norm.steepest(weights(s.margins(h, x)) @ s.Z))
+            assert mu <= -np.sign(x) * across <= 2.0
+
+
+LONG = pytest.param(30.0, True, 2200, marks=pytest.mark.slow)  # far below rounding in l1 and l-infinity
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize(
+    ("eta", "project", "phases"), [(1.0, True, 150), (30.0, True, 150), (30.0, False, 150), LONG]
+)
+def test_bound_of_theorem_2(name, eta, project, phases):
+    s, m = smooth(name, 2, 3), 4
+    X, kappa = s.D + 2.0 * eta / s.B, eta * s.gamma_star * s.beyond / (2.0 * s.B**3)
+    growth = 1.0 + 0.9 * m * kappa / X
+    height = (4.0 * s.B * X + math.log(8.0 * len(s.Z) * s.B / min(s.beyond, s.rho))) / s.apart
+    R_0 = 100.0 * (height + 2.0 * X + (m + 1) * eta / s.B) * max(1.0, 1.0 / (growth - 1.0))
+    bar = growth / (1.0 - m * eta / (s.B * R_0))
+    assert X * (bar - 1.0) <= m * kappa  # the condition of the theorem
+    h, x = R_0, X
+    for k in range(phases):
+        R_k = R_0 * growth**k
+        scale = R_k / s.length(h, x)
+        h, x = scale * h, scale * x
+        for _ in range(m):
+            u = weights(s.margins(h, x)) @ s.Z
+            along, across = s.parts(s.norm.steepest(u))
+            a = eta * s.norm.dual(u) / s.B**2
+            h, x = h + a * along, x + a * across
+            if project and (length := s.length(h, x)) > R_k:
+                h, x = h * R_k / length, x * R_k / length
+            assert abs(x) <= bar * X
+            assert h > 0.0
+        length = s.length(h, x)
+        error = (s.gamma_star * (length - h) - s.margins(h, x).min()) / length  # gamma_star - gamma(w)
+        assert error <= 4.0 * s.B * bar * X / R_0 * growth**-k + 1e-15  # what rounding leaves of length - h
+        assert abs(x) / h <= 2.0 * bar * X / R_0 * growth**-k  # x and h keep their digits
+    assert phases == 150 or name not in ("l1", "linf") or abs(x) / h < 1e-23
+
+
+@pytest.mark.parametrize("name", ["l1", "linf"])
+def test_radial_steps_freeze_on_a_corner_and_steps_inside_do_not(name):
+    norm = as_norm(name)
+    z = np.array([1.0, 0.4]) if name == "l1" else np.array([0.7, 0.3])
+    w_star, gamma_star = norm.steepest(z), norm.dual(z)
+    Z = np.array([z, 2.0 * z + 0.1])
+    B, m, growth, R_0 = max(norm.dual(row) for row in Z), 4, 1.2, 1000.0
+    start = R_0 * (w_star - 0.01 * np.array([0.0, 1.0]))
+
+    def theta(w: np.ndarray) -> float:
+        h = float(z @ w) / gamma_star
+        return norm(w - h * w_star) / h
+
+    ends = {}
+    for kind in ("radial", "inside"):
+        w = start
+        for k in range(150):
+            R_k = R_0 * growth**k
+            w = w * (R_k / norm(w))
+            for _ in range(m):
+                u = weights(Z @ w) @ Z
+                a = norm.dual(u) / B**2
+                radial = norm.project(w + a * norm.steepest(u), R_k)
+                w = radial if kind == "radial" else inside(norm, w, u, 20.0 * a, R_k)
+        ends[kind] = theta(w)
+    least = theta(start) * math.exp(-4.0 * m / (B * R_0) * growth / (growth - 1.0))
+    assert ends["radial"] >= least > 0.005
+    assert ends["inside"] <= 1e-15
+
+
 @pytest.mark.parametrize("rows", PLANE)
 @pytest.mark.parametrize(("eta", "m"), [(0.3, 2), (30.0, 40)])
 def test_bound_of_theorem_2_also_on_corners(rows, eta, m):
@@ -195,8 +300,8 @@ def test_bound_of_theorem_2_also_on_corners(rows, eta, m):
     rho, B, D, n = rows.rho, rows.B, rows.D, len(rows.Z)
     X = D + 2.0 * eta / B
     kappa = eta * rows.gamma_star * rows.far / (2.0 * B**3)
-    G, apart = 1.0 + m * kappa / X, float((rows.Z @ rows.w_star)[rows.active :].min()) - rows.gamma_star
-    H = (math.log(8.0 * n * B / min(rows.far, rho)) + 2.0 * B * G * X) / apart
+    G = 1.0 + m * kappa / X
+    H = (math.log(8.0 * n * B / min(rows.far, rho)) + 2.0 * B * G * X) / rows.apart
     R_0 = max(2.0 * (H + G * X + (m + 1) * eta / B), 1.5 * G * eta * X / (B * kappa))
     g = G * (1.0 - m * eta / (B * R_0))
     assert g > 1.0
@@ -254,3 +359,19 @@ def test_bound_of_theorem_3_on_random_rows(name, d, seed):
             last, value, steps = value, log_sum(Z @ w) + gamma_star * R, steps + 1
             assert value <= max(last - kappa, phi_0) + SLACK * kappa
         assert steps <= m
+
+
+@pytest.mark.parametrize("name", ["l1", "linf"])
+def test_steps_inside_are_the_best_points_of_both_balls(name):
+    norm, rng = as_norm(name), np.random.default_rng(3)
+    faces = facets(norm, 3)
+    for _ in range(40):
+        w, u = rng.standard_normal(3), rng.standard_normal(3)
+        R, a = norm(w) * rng.uniform(1.0, 1.2), rng.uniform(0.05, 2.0)
+        w[rng.integers(3)] *= rng.integers(2)
+        found = inside(norm, w, u, a, R)
+        assert norm(found) <= R * (1.0 + 1e-12)
+        assert norm(found - w) <= a * (1.0 + 1e-12)
+        A, b = np.vstack([faces, faces]), np.append(np.full(len(faces), R), a + faces @ w)
+        best = linprog(-u, A, b, bounds=[(None, None)] * 3)
+        assert float(u @ found) == pytest.approx(-best.fun, rel=1e-9)
