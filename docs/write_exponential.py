@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure as Canvas
 from prgd_paper.report import elements as fig
 from prgd_paper.report import static
 from prgd_paper.report.elements import Figure, Line, Style, Table
@@ -31,6 +32,7 @@ from prgd.datasets import digits
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "benchmarks" / "records"
+IMAGES = ROOT / "docs" / "images"
 PENALTIES = np.geomspace(1.0, 1e-9, 46)
 STRICT, IDLE = 17, 11  # seeds of path_problem: support that does not span, and a margin row without weight
 SIZE = 12
@@ -94,26 +96,32 @@ def _pair_passes(rows: list[dict[str, Any]], level: str) -> str:
     return f"{np.mean(found):.1f} ({len(found)} sets)" if found else "-"
 
 
-def systems_figure() -> Figure | None:
-    """Draw the Newton systems of each phase as a map, one row for each set; None without a record."""
+def systems_picture(path: Path) -> str | None:
+    """Draw the Newton systems of each phase as a map, one row for each set; return what it shows."""
     if (found := record("newton_systems")) is None:
         return None
-    panels = []
-    for intercept, title in ((False, "Through the origin"), (True, "With an intercept")):
-        rows = [row for row in found["rows"] if row["intercept"] == intercept and not _is_pair(row)][::-1]
+    canvas = Canvas(figsize=(8.2, 3.9), layout="constrained")
+    for k, title in enumerate(("Through the origin", "With an intercept")):
+        rows = [row for row in found["rows"] if row["intercept"] == bool(k) and not _is_pair(row)][::-1]
         last = max(len(row["systems"]) for row in rows)
-        names = [f"{row['set']}{' *' if (row.get('support') or {}).get('strict') else ''}" for row in rows]
         counts = [row["systems"] + [math.nan] * (last - len(row["systems"])) for row in rows]
-        text = [["" if math.isnan(value) else str(value) for value in line] for line in counts]
-        phases = [str(k) if k % 2 else "" for k in range(1, last + 1)]
-        marks = (fig.Heat(phases, names, np.array(counts, float), text, "systems"),)
-        panels.append(fig.Panel(title, marks, "phase", ""))
-    alt = (
+        axes = canvas.add_subplot(1, 2, k + 1)
+        image = axes.imshow(counts, cmap="cividis", aspect="auto", origin="lower")
+        names = [f"{row['set']}{' *' if (row.get('support') or {}).get('strict') else ''}" for row in rows]
+        axes.set_yticks(range(len(rows)), names)
+        axes.set_xticks(range(0, last, 2), [str(phase + 1) for phase in range(0, last, 2)])
+        axes.set(title=title, xlabel="phase")
+        middle = 0.5 * (float(np.nanmin(counts)) + float(np.nanmax(counts)))
+        for j, line in enumerate(rows):
+            for i, value in enumerate(line["systems"]):
+                colour = "black" if value > middle else "white"
+                axes.text(i, j, str(value), ha="center", va="center", color=colour, fontsize=8)
+        canvas.colorbar(image, ax=axes, label="systems")
+    canvas.savefig(path, dpi=120, metadata={"Software": None})
+    return (
         "Newton systems in each phase, one row for each set: several in the first phases, one in most of the "
         "last ones. A star marks sets on which every margin row carries weight."
     )
-    title = "Newton systems in each phase"
-    return Figure("exponential-systems", title, alt, tuple(panels), columns=2)
 
 
 def path_figure() -> Figure:
@@ -157,15 +165,14 @@ def figures(report: Path) -> str | None:
     rows = stored_rows(EXPERIMENT.name, report)
     if rows is None:
         return None
-    drawn = [*EXPERIMENT.draw(*rows), path_figure()]
-    if (found := systems_figure()) is not None:
-        drawn.append(found)
     parts = []
-    for figure in drawn:
+    for figure in (*EXPERIMENT.draw(*rows), path_figure()):
         static.save(figure, report / "figures")
         image = f"{figure.name}.png"
-        shutil.copyfile(report / "figures" / image, ROOT / "docs" / "images" / image)
+        shutil.copyfile(report / "figures" / image, IMAGES / image)
         parts.append(f"![{cell_text(figure.title)}](images/{image})\n\n{cell_text(figure.alt)}")
+    if (shown := systems_picture(IMAGES / "exponential-systems.png")) is not None:
+        parts.append(f"![Newton systems in each phase](images/exponential-systems.png)\n\n{shown}")
     return "\n\n".join(parts)
 
 

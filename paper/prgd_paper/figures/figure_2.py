@@ -27,6 +27,14 @@ RINGS = (
     fig.Style(fig.BLUE, "dash", "diamond"),
     fig.Style(fig.GREEN, "solid", "circle"),
 )
+# Space seen from a direction of this elevation and azimuth: what is to the right, and what is up.
+UP, TURN = np.radians([18.0, -35.0])
+SEEN = np.array(
+    [
+        [-np.sin(TURN), np.cos(TURN), 0.0],
+        [-np.sin(UP) * np.cos(TURN), -np.sin(UP) * np.sin(TURN), np.cos(UP)],
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -103,22 +111,27 @@ def _space(rows: Any, settings: Settings) -> fig.Panel:
     w, top = tip["w"], 1.35 * settings.height
     # Rows have norm at most 1, and so have the two arrows at w: they are drawn twice as long.
     marks: list[Any] = [
-        _arrow("w_star", np.zeros(3), np.array([0.0, 0.0, top]), 5.0),
-        _arrow("w", np.zeros(3), w, 3.0),
-        _arrow("-grad L / L", w, w + 2.0 * tip["-grad L / L"], 5.0),
-        _arrow("centripetal part", w, w + 2.0 * tip["centripetal part"], 5.0),
+        _arrow("w_star", np.zeros(3), np.array([0.0, 0.0, top]), 3.5),
+        _arrow("w", np.zeros(3), w, 2.0),
+        _arrow("-grad L / L", w, w + 2.0 * tip["-grad L / L"], 3.5),
+        _arrow("centripetal part", w, w + 2.0 * tip["centripetal part"], 3.5),
     ]
     turns = np.linspace(0.0, 2.0 * np.pi, 61)
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
-        ring = np.array([x, y, np.full(turns.size, height)])
-        marks.append(fig.Space("cylinder around the ray", ring, 1.5, style=fig.Style(fig.GREY, "dot")))
+        ring, style = SEEN @ [x, y, np.full(turns.size, height)], fig.Style(fig.GREY, "dot")
+        marks.append(fig.Line("cylinder around the ray", *ring, 1.0, has_markers=False, style=style))
     title = "At one point w in R^3 (arrows at w drawn twice as long)"
-    return fig.Panel(title, tuple(marks), "", "", "along w_star")
+    return fig.Panel(title, tuple(marks), "across, seen from the side", "along w_star", is_equal=True)
 
 
-def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
-    return fig.Space(name, np.column_stack([start, end]), width, is_arrow=True, style=STYLES[name])
+def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Line:
+    """Return an arrow as one stroke: to its end, and to both sides of its head."""
+    tail, tip = SEEN @ start, SEEN @ end
+    back = 0.2 * (tail - tip) / np.linalg.norm(tail - tip)
+    side = 0.5 * back[::-1] * [-1.0, 1.0]
+    points = np.column_stack([tail, tip, tip + back + side, tip, tip + back - side])
+    return fig.Line(name, *points, width, has_markers=False, style=STYLES[name])
 
 
 def _rings(rows: Any) -> fig.Panel:

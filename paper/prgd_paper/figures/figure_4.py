@@ -100,7 +100,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
-    """Return the paper's figure, the long horizons, and three checks."""
+    """Return the paper's figure, and the long horizons."""
     sets = crossings(rows)
     first, c = next(iter(sets.items()))
     return [
@@ -120,14 +120,6 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             "game dynamics lie far below all others from about step 50 on.",
             tuple(_long(rows, settings, key) for key in sets),
             columns=2,
-        ),
-        Figure(
-            "figure-4-checks",
-            f"{first[0]}, first {first[1]} rows: warm-up counted, upper bounds, and the paper's gamma_star",
-            "Left: with its warm-up counted PRGD(poly) never leads NGD. Middle: certified upper bounds, "
-            "which fall like the margin errors. Right: the margin error measured with the margin of a long "
-            "NGD run in place of gamma_star; the curves drop off where they come near that margin.",
-            tuple(_checks(rows, settings, first)),
         ),
     ]
 
@@ -155,24 +147,6 @@ def _long(rows: Any, settings: Settings, key: Key) -> Panel:
     marks.append(fig.Line(name, [at, at], [1e-8, 1.0], 1.2, has_markers=False, style=dashes))
     notes = (fig.Note(math.log10(at), math.log10(3e-8), f"t = {at:,.0f}"),)
     return log_log(_name(key), marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-8, notes=notes, is_ours=True)
-
-
-def _checks(rows: Any, settings: Settings, key: Key) -> list[Panel]:
-    """Return three panels: the warm-up counted, the upper bounds, and the paper's own gamma_star."""
-    fact, curves = crossings(rows)[key], _curves(rows, key, settings.steps)
-    gamma_star, gamma_ngd = fact["gamma_star"], fact["gamma_ngd"]
-    names = [method.name for method in shared.methods(settings)]
-    later = curves.assign(t=curves.t + settings.warm_up * curves.method.str.startswith("PRGD"))
-    counted = error_lines(later, gamma_star - curves.margin, names)
-    upper = error_lines(curves, curves.upper - gamma_star, names)
-    # Steps at which the margin exceeds that of NGD have no place on a logarithmic axis.
-    near = error_lines(curves, (gamma_ngd - curves.margin).where(curves.margin < gamma_ngd), PAPER)
-    own = f"The paper's gamma_star: NGD at {settings.ngd_steps:,} steps"
-    return [
-        log_log("Warm-up counted", counted, fig.COUNTED, fig.MARGIN_ERROR, 1e-8, is_ours=True),
-        log_log("Certified upper bound", upper, fig.LEFT_OUT, fig.BOUND_ERROR, 1e-8, is_ours=True),
-        log_log(own, near, fig.LEFT_OUT, "gamma_NGD - gamma(w(t))", 1e-8),
-    ]
 
 
 def crossings(rows: Any) -> dict[Key, dict[str, float]]:

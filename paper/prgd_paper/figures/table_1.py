@@ -161,14 +161,8 @@ def _farther(settings: Settings, data: Dataset, t: Any, W: Any) -> tuple[Any, An
     return np.concatenate([t, later]), np.vstack([W, flow[1:]]), off
 
 
-def _constant(fit: Any) -> str:
-    if fit.rate == "undecided":
-        return "undecided"
-    return f"{fit.rate}, {LETTERS[fit.rate]} = {fit.constant:.3g} [{fit.low:.3g}, {fit.high:.3g}]"
-
-
 def tables(rows: Any, settings: Settings) -> list[Table]:
-    """Return the paper's table with the counts of our fits, GD's horizons, and all fits one by one."""
+    """Return the paper's table with the counts of our fits, and GD's horizons."""
     counted = []
     for quantity in QUANTITIES:
         for method, theorem in THEOREMS.items():
@@ -182,14 +176,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
         "algorithm of Theorem 6.1's proof, which knows w_star."
     )
     numbers = ("fitted", "undecided", "another rate")
-    found = [Table.of(caption, counted, numbers=numbers), _horizons(rows, settings)]
-    for quantity in QUANTITIES:
-        lines = []
-        for name in tasks(settings):
-            fits = curves.where(rows, kind="fit", quantity=quantity, set=name).set_index("method")
-            lines.append({"set": name} | {method: _constant(fits.loc[method]) for method in THEOREMS})
-        found.append(Table.of(f"Every fit to the {quantity} error, with 95 % intervals.", lines))
-    return found
+    return [Table.of(caption, counted, numbers=numbers), _horizons(rows, settings)]
 
 
 def _horizons(rows: Any, settings: Settings) -> Table:

@@ -20,7 +20,7 @@ from prgd.running.history import MarginError, Status, any_of
 from prgd.running.loop import run
 from prgd_paper.claims import Finding, claim
 from prgd_paper.figures._synthetic import GAMMA_STAR, SETS
-from prgd_paper.report.elements import Figure, Line, Panel, Table
+from prgd_paper.report.elements import Table
 from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 
@@ -146,31 +146,6 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     seeds, warm_up = f"seeds 0 to {rows.seed.max()}", f"warm-up is GD for {settings.warm_up:,} steps"
     caption = f"Table 2: steps to a margin error, {seeds}; {warm_up}"
     return [Table.of(caption, lines, numbers=tuple(cells)[2:], is_printed=True)]
-
-
-def draw(rows: Any, settings: Settings) -> list[Figure]:
-    """Return the share of seeds that have reached the error against steps, warm-up left out and counted."""
-    panels = []
-    for line, error in zip(LINES, settings.errors, strict=True):
-        for counted in (False, True):
-            marks = []
-            for method in curves.methods(settings):
-                some = curves.where(rows, dataset=line.name, method=method.name)
-                steps = np.sort(some.steps[some.steps >= 0].to_numpy(dtype=float))
-                steps += float(some.warm_up.iloc[0]) if counted else 0.0
-                x = np.repeat(steps, 2)
-                y = np.repeat(np.arange(steps.size + 1), 2)[1:-1] / len(some)
-                marks.append(Line(method.name, x, y))
-            words = "counted" if counted else "left out"
-            title = f"Set {line.name}, error {error:.0e}, warm-up {words}"
-            labels, ends = ("steps", "share of seeds that have reached it"), (-0.02, 1.02)
-            panels.append(Panel(title, tuple(marks), *labels, x_log=True, y_range=ends, is_ours=counted))
-    alt = (
-        "Share of seeds that have reached the margin error against steps, for six methods, on two sets. "
-        "With the warm-up left out both kinds of PRGD and dual acceleration rise together near 100 steps; "
-        "with it counted dual acceleration is first, PRGD follows at about 1,100, NGD much later."
-    )
-    return [Figure("table-2", "Steps to the stated error", alt, tuple(panels), columns=2)]
 
 
 def _cell(name: str, rows: Any, settings: Settings) -> Finding:

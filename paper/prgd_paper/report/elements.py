@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from prgd.core import checks
-from prgd.core.types import Array
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
@@ -121,27 +120,7 @@ class Arrows(Named):
     v: Any
 
 
-@dataclass(frozen=True)
-class Space(Named):
-    """A curve through points in three dimensions, or an arrow from the first of two points to the second."""
-
-    points: Array  # array of shape (3, number of points)
-    width: float = 3.0
-    is_arrow: bool = False
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A heat map: ``z[j][i]`` at column label x[i] and row label y[j], with the text written in each cell."""
-
-    x: Sequence[str]
-    y: Sequence[str]
-    z: Any
-    text: Sequence[Sequence[str]]
-    label: str
-
-
-Mark = Line | Band | Points | Arrows | Heat | Space
+Mark = Line | Band | Points | Arrows
 
 
 @dataclass(frozen=True)
@@ -166,13 +145,12 @@ class Label:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes, or three axes if the marks are `Space`."""
+    """One pair of axes and what is drawn between them."""
 
     title: str
     marks: tuple[Mark, ...]
     x_label: str
     y_label: str
-    z_label: str = ""
     x_log: bool = False
     y_log: bool = False
     x_range: tuple[float, float] | None = None
@@ -181,11 +159,6 @@ class Panel:
     labels: tuple[Label, ...] = ()  # names beside the ends of lines
     is_equal: bool = False
     is_ours: bool = False
-
-    @property
-    def is_space(self) -> bool:
-        """Whether the panel has three axes."""
-        return any(isinstance(mark, Space) for mark in self.marks)
 
     @property
     def heading(self) -> str:

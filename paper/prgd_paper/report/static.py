@@ -9,8 +9,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.store import write_whole
 
@@ -108,7 +106,7 @@ def draw(figure: fig.Figure, *, is_titled: bool = False) -> Any:
             drawn.suptitle("\n".join(textwrap.wrap(figure.title, 60 * columns)), parse_math=False)
         handles: dict[int, Any] = {}  # by the identity of the mark
         for k, panel in enumerate(figure.panels):
-            axes = drawn.add_subplot(lines, columns, k + 1, projection="3d" if panel.is_space else None)
+            axes = drawn.add_subplot(lines, columns, k + 1)
             handles |= {id(mark): _mark(axes, mark) for mark in panel.marks}
             _dress(axes, panel)
         names, keys = _legend(figure, handles)
@@ -137,11 +135,6 @@ def _dress(axes: Any, panel: fig.Panel) -> None:
     """Write titles and notes, and set the scales and the ends of the axes."""
     axes.set_title("\n".join(textwrap.wrap(fig.pretty(panel.heading), 48)))
     axes.set(xlabel=fig.pretty(panel.x_label), ylabel=fig.pretty(panel.y_label))
-    if panel.is_space:
-        axes.set(zlabel=fig.pretty(panel.z_label), xticklabels=[], yticklabels=[])
-        axes.set_box_aspect((1, 1, 1.3), zoom=0.95)
-        axes.view_init(elev=18, azim=-35)
-        return
     if panel.x_log:
         axes.set_xscale("log")
     if panel.y_log:
@@ -183,8 +176,6 @@ def _label(axes: Any, label: fig.Label) -> None:
 
 def _mark(axes: Any, mark: fig.Mark) -> Any:
     """Draw one mark and return what stands for it in the legend."""
-    if isinstance(mark, fig.Heat):
-        return _heat(axes, mark)
     colour, dash, marker = mark.style.colour, DASHES[mark.style.dash], MARKERS[mark.style.marker]
     if isinstance(mark, fig.Line):
         # Long lines carry a marker at every 12 % of their length, short ones at every point.
@@ -196,31 +187,5 @@ def _mark(axes: Any, mark: fig.Mark) -> Any:
         return axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
     if isinstance(mark, fig.Points):
         return axes.scatter(mark.x, mark.y, s=mark.size**2 * 0.8, color=colour, marker=marker, zorder=3)
-    if isinstance(mark, fig.Arrows):
-        look = {"alpha": 0.7, "width": 0.0025, "pivot": "mid", "angles": "xy"}
-        return axes.quiver(mark.x, mark.y, mark.u, mark.v, color=colour, **look)
-    return _space(axes, mark)
-
-
-def _heat(axes: Any, mark: fig.Heat) -> None:
-    z = np.asarray(mark.z)
-    image = axes.imshow(z, cmap="cividis", aspect="auto", origin="lower")
-    axes.set_xticks(range(len(mark.x)), mark.x)
-    axes.set_yticks(range(len(mark.y)), mark.y)
-    axes.grid(visible=False)
-    middle = 0.5 * (float(np.nanmin(z)) + float(np.nanmax(z)))  # cells without a value stay white
-    for j, line in enumerate(mark.text):
-        for i, text in enumerate(line):
-            colour = "black" if z[j, i] > middle else "white"
-            axes.text(i, j, text, ha="center", va="center", color=colour, fontsize=8)
-    axes.figure.colorbar(image, ax=axes, label=mark.label)
-
-
-def _space(axes: Any, mark: fig.Space) -> Any:
-    line = {"color": mark.style.colour, "linewidth": 0.6 * mark.width}
-    if not mark.is_arrow:
-        return axes.plot(*mark.points, linestyle=DASHES[mark.style.dash], **line)[0]
-    start, end = mark.points.T
-    look = {"color": mark.style.colour, "linewidth": 0.5 * mark.width, "arrow_length_ratio": 0.12}
-    axes.quiver(*start, *(end - start), **look)
-    return axes.plot(*mark.points[:, :1], **line)[0]
+    look = {"alpha": 0.7, "width": 0.0025, "pivot": "mid", "angles": "xy"}
+    return axes.quiver(mark.x, mark.y, mark.u, mark.v, color=colour, **look)

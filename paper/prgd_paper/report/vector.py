@@ -14,17 +14,14 @@ import numpy as np
 
 from prgd.core.types import Array
 from prgd_paper.report.axes import Axis
-from prgd_paper.report.elements import Arrows, Band, Heat, Line, Mark, Panel, Points, Space, Style, pretty
+from prgd_paper.report.elements import Arrows, Band, Line, Panel, Points, Style, pretty
 
 WIDTH, HEIGHT = 440.0, 340.0
-TOP, RIGHT, BOTTOM = 10.0, 14.0, 46.0
-LETTER, SMALL_LETTER = 6.4, 4.7  # widths of letters: of a tick's label, and of a name beside a line
-BAR = 58.0  # width of the colour bar of a heat map and of its labels
+TOP, RIGHT, BOTTOM, LEFT = 10.0, 14.0, 46.0, 58.0
+LETTER = 4.7  # width of a letter of a name beside a line
 TOLERANCE = 0.12  # largest distance between a line and its drawing, in units of the drawing
 MAX_MARKERS = 9  # a long line has this many markers
-COLOURS = 24  # steps of a colour bar
 FAR = 3_000.0  # positions beyond are cut off: no drawing shows them
-VIEW = np.radians([18.0, -35.0])  # elevation and azimuth from which curves in space are seen
 
 SHAPES = {  # outlines of the markers, around 0
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -39,24 +36,20 @@ SHAPES = {  # outlines of the markers, around 0
 
 def drawing(panel: Panel) -> str:
     """Return the SVG of a panel."""
-    panel = _flat(panel) if panel.is_space else panel
-    heat = next((mark for mark in panel.marks if isinstance(mark, Heat)), None)
-    left = 58.0 if heat is None else 30.0 + LETTER * max(map(len, heat.y))
-    names = max((SMALL_LETTER * len(pretty(label.text)) for label in panel.labels), default=0.0)
-    width = WIDTH - left - (BAR if heat else max(RIGHT, names + RIGHT))
-    height = HEIGHT - TOP - BOTTOM
-    x, y = _heat_axes(heat, width, height) if heat else _axes(panel, width, height)
+    names = max((LETTER * len(pretty(label.text)) for label in panel.labels), default=0.0)
+    width, height = WIDTH - LEFT - names - RIGHT, HEIGHT - TOP - BOTTOM
+    x, y = _axes(panel, width, height)
     body = "".join(_DRAWN[type(mark)](mark, x, y) for mark in panel.marks)
     ends = " ".join(f"{end:.6g}" for end in (x.low, x.high, y.low, y.high))
     kinds = f"{'log' if x.is_log else 'linear'} {'log' if y.is_log else 'linear'}"
-    data = "" if heat or panel.z_label else f' data-ends="{ends}" data-kinds="{kinds}"'
     name = escape(pretty(panel.heading))
     return (
-        f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{name}"{data}>'
-        f'<g transform="translate({_n(left)} {_n(TOP)})">'
-        f"{_frame(panel, x, y, left, heat)}"
+        f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{name}" '
+        f'data-ends="{ends}" data-kinds="{kinds}">'
+        f'<g transform="translate({_n(LEFT)} {_n(TOP)})">'
+        f"{_frame(panel, x, y)}"
         f'<svg class="marks" width="{_n(width)}" height="{_n(height)}">{body}</svg>'
-        f"{_words(panel, x, y)}{_bar(heat, x, y) if heat else ''}</g></svg>"
+        f"{_words(panel, x, y)}</g></svg>"
     )
 
 
@@ -85,37 +78,24 @@ def _widened(axis: Axis, unit: float) -> Axis:
     return Axis(axis.low - more, axis.high + more, axis.length, axis.is_log)
 
 
-def _heat_axes(mark: Heat, width: float, height: float) -> tuple[Axis, Axis]:
-    return Axis(-0.5, len(mark.x) - 0.5, width), Axis(-0.5, len(mark.y) - 0.5, height)
-
-
 def _extent(mark: Any) -> tuple[Any, Any]:
     if isinstance(mark, Band):
         return mark.x, np.concatenate([np.ravel(mark.low), np.ravel(mark.high)])
     return mark.x, mark.y
 
 
-def _frame(panel: Panel, x: Axis, y: Axis, left: float, heat: Heat | None) -> str:
+def _frame(panel: Panel, x: Axis, y: Axis) -> str:
     """Draw grid, ticks, their labels, and the labels of the axes."""
     w, h = x.length, y.length
-    x_ticks = list(enumerate(heat.x)) if heat else x.ticks()
-    y_ticks = list(enumerate(heat.y)) if heat else y.ticks()
-    if heat:
-        x_ticks = [(float(x.places(k)), label) for k, label in x_ticks]
-        y_ticks = [(float(y.places(k)), label) for k, label in y_ticks]
-    if panel.z_label:
-        return _text(-40, 0.5 * h, panel.y_label, f'class="name" transform="rotate(-90 -40 {_n(0.5 * h)})"')
-    grid = "" if heat else "".join(f"M{_n(at)} 0v{_n(h)}" for at, _ in x_ticks)
-    grid += "" if heat else "".join(f"M0 {_n(h - at)}h{_n(w)}" for at, _ in y_ticks)
+    x_ticks, y_ticks = x.ticks(), y.ticks()
+    grid = "".join(f"M{_n(at)} 0v{_n(h)}" for at, _ in x_ticks)
+    grid += "".join(f"M0 {_n(h - at)}h{_n(w)}" for at, _ in y_ticks)
     parts = [f'<g class="frame"><path class="grid" d="{grid}"/><path class="axis" d="M0 0v{_n(h)}h{_n(w)}"/>']
     parts += [_text(at, h + 16, label, 'class="x"') for at, label in x_ticks]
     parts += [_text(-6, h - at + 4, label, 'class="y"') for at, label in y_ticks]
-    middle = _n(0.5 * h)
+    turned = f'class="name" transform="rotate(-90 {_n(12 - LEFT)} {_n(0.5 * h)})"'
     parts.append(_text(0.5 * w, h + 38, panel.x_label, 'class="name"'))
-    across = _n(12 - left)
-    parts.append(
-        _text(12 - left, 0.5 * h, panel.y_label, f'class="name" transform="rotate(-90 {across} {middle})"')
-    )
+    parts.append(_text(12 - LEFT, 0.5 * h, panel.y_label, turned))
     return "".join(parts) + "</g>"
 
 
@@ -245,7 +225,11 @@ def _arrows(mark: Arrows, x: Axis, y: Axis) -> str:
         -y.length / (y.high - y.low),
     ]
     half *= 0.4 * _spacing(middle) / np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-300)
-    return _group(mark, f'<path class="arrow" d="{_strokes(middle - half, middle + half)}"/>')
+    tip, along = middle + half, 0.6 * half
+    side = along[:, ::-1] * [-0.5, 0.5]
+    strokes = zip(middle - half, tip, tip - along + side, tip, tip - along - side, strict=True)
+    drawn = "".join(_path(np.array(points)) for points in strokes)
+    return _group(mark, f'<path class="arrow" d="{drawn}"/>')
 
 
 def _spacing(places: Array) -> float:
@@ -254,95 +238,9 @@ def _spacing(places: Array) -> float:
     return float(min((np.diff(line).min() for line in lines if line.size > 1), default=20.0))
 
 
-def _strokes(tail: Array, tip: Array, head: float = 0.0) -> str:
-    """Return arrows from tails to tips; heads have a length, or else 3/10 of the arrow's."""
-    along = tip - tail
-    length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
-    along = along * (head / length) if head else 0.3 * along
-    side = along[:, ::-1] * [-0.5, 0.5]
-    return "".join(
-        _path(np.array(points))
-        for points in zip(tail, tip, tip - along + side, tip, tip - along - side, strict=True)
-    )
-
-
-def _heat(mark: Heat, x: Axis, y: Axis) -> str:
-    z = np.asarray(mark.z, dtype=float)
-    low, high = _ends(mark)
-    w, h = x.length / z.shape[1], y.length / z.shape[0]
-    parts = []
-    for j, line in enumerate(mark.text):
-        for i, text in enumerate(line):
-            if np.isfinite(z[j, i]):
-                share = (z[j, i] - low) / (high - low)
-                parts.append(_cell(i * w, y.length - (j + 1) * h, w, h, share))
-                ink = 'class="cell dark"' if share > 0.5 else 'class="cell bright"'
-                parts.append(_text((i + 0.5) * w, y.length - (j + 0.5) * h + 4, text, ink))
-    return f"<g>{''.join(parts)}</g>"
-
-
-def _bar(mark: Heat, x: Axis, y: Axis) -> str:
-    """Draw the colours of a heat map beside it, with the values at both ends."""
-    left, height = x.length + 10.0, 0.8 * y.length / COLOURS
-    top = 0.1 * y.length
-    cells = [
-        _cell(left, top + (COLOURS - 1 - k) * height, 10.0, height + 0.3, k / (COLOURS - 1))
-        for k in range(COLOURS)
-    ]
-    for value, at in zip(_ends(mark), (0.9 * y.length + 13.0, top - 5.0), strict=True):
-        cells.append(_text(left + 5.0, at, f"{value:.1f}", 'class="cell"'))
-    middle = f"{_n(left + 24.0)} {_n(0.5 * y.length)}"
-    cells.append(
-        _text(left + 24.0, 0.5 * y.length, mark.label, f'class="name" transform="rotate(-90 {middle})"')
-    )
-    return "".join(cells)
-
-
-def _ends(mark: Heat) -> tuple[float, float]:
-    z = np.asarray(mark.z, dtype=float)
-    low, high = float(np.nanmin(z)), float(np.nanmax(z))
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _cell(x: float, y: float, width: float, height: float, share: float) -> str:
-    """Return a rectangle in the colour of a share between 0 and 1."""
-    from matplotlib import colormaps
-
-    red, green, blue, _ = colormaps["cividis"](share, bytes=True)
-    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-    return f'<rect {place} fill="#{red:02x}{green:02x}{blue:02x}"/>'
-
-
-class _Ray(Line):
-    """An arrow from the first of two points to the second."""
-
-
-def _ray(mark: _Ray, x: Axis, y: Axis) -> str:
-    places = _points_of(x, y, mark.x, mark.y)
-    strokes = _strokes(places[:1], places[1:], head=10.0)
-    return _group(mark, f'<path class="line" d="{strokes}" stroke-width="{_n(0.9 * mark.width)}"/>')
-
-
-def _flat(panel: Panel) -> Panel:
-    """Return the panel with curves in space as they are seen from `VIEW`, with the third axis upright."""
-    (elevation, azimuth) = VIEW
-    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
-    towards = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
-    up = np.array([0.0, 0.0, np.cos(elevation)]) - np.sin(elevation) * towards
-    marks: list[Mark] = []
-    for mark in panel.marks:
-        if isinstance(mark, Space):
-            u, v = right @ mark.points, up @ mark.points
-            kind = _Ray if mark.is_arrow else Line
-            marks.append(kind(mark.name, u, v, 0.7 * mark.width, has_markers=False, style=mark.style))
-    return Panel(panel.title, tuple(marks), "", panel.z_label, z_label=panel.z_label, is_equal=True)
-
-
 _DRAWN: dict[type, Callable[[Any, Axis, Axis], str]] = {
     Line: _line,
-    _Ray: _ray,
     Band: _band,
     Points: _points,
     Arrows: _arrows,
-    Heat: _heat,
 }

@@ -31,8 +31,8 @@ def one_task(settings: Any) -> Sequence[str]:
     return ("all",)
 
 
-def no_tables(rows: Any, settings: Any) -> list[Table]:
-    """Return no table."""
+def nothing(rows: Any, settings: Any) -> list[Any]:
+    """Return no figure or table."""
     return []
 
 
@@ -58,12 +58,10 @@ class Experiment:
         does not change the rows of a task.
     compute : callable
         ``(settings, task) -> rows``; deterministic, one thread.
-    draw : callable
-        ``(rows, settings) -> figures``; rows is a pandas data frame.
     reading : callable
-        ``(rows, settings) -> text``: two or three sentences with figures from the rows.
-    tables : callable
-        ``(rows, settings) -> tables``.
+        ``(rows, settings) -> text``: two or three sentences with figures from the rows, a pandas data frame.
+    draw, tables : callable
+        ``(rows, settings) -> figures``, or tables; by default there are none.
     tasks : callable
         ``settings -> names``: pieces that can be computed apart, e.g. one for each seed.
     seconds : float
@@ -79,9 +77,9 @@ class Experiment:
     settings: Any
     quick: Any
     compute: Callable[[Any, str], list[Row]]
-    draw: Callable[[Any, Any], list[Figure]]
     reading: Callable[[Any, Any], str]
-    tables: Callable[[Any, Any], list[Table]] = no_tables
+    draw: Callable[[Any, Any], list[Figure]] = nothing
+    tables: Callable[[Any, Any], list[Table]] = nothing
     tasks: Callable[[Any], Sequence[str]] = one_task
     seconds: float = 1.0
     rows_of: str = ""
@@ -94,8 +92,8 @@ class Experiment:
         ----------
         module : str
             ``__name__`` of the file, whose stem is the name of the experiment: ``figure_3.py`` makes
-            ``"figure-3"``. The file has ``Settings``, ``compute``, ``draw`` and ``reading``, and may have
-            ``tasks`` and ``tables``.
+            ``"figure-3"``. The file has ``Settings``, ``compute`` and ``reading``, and may have ``draw``,
+            ``tables`` and ``tasks``.
         **more
             The fields that are not functions: title, where, order, quick, seconds.
         """

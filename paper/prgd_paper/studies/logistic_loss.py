@@ -68,22 +68,6 @@ def _medians(rows: Any, settings: Settings, t: int) -> dict[tuple[str, str], dic
     return {(name, m): {loss: at[loss, name][m] for loss in LOSSES} for name in SETS for m in PAPER}
 
 
-def tables(rows: Any, settings: Settings) -> list[fig.Table]:
-    """Return the median errors of every method with each loss."""
-    times = (settings.small_scale // 3, settings.small_scale, settings.steps)
-    found = {t: _medians(rows, settings, t) for t in times}
-    lines = [
-        {"set": name, "method": method}
-        | {f"{loss}, t = {t:,}": fig.small(found[t][name, method][loss]) for t in times for loss in LOSSES}
-        for name, method in found[times[0]]
-    ]
-    caption = (
-        f"Median margin errors over {settings.seeds} draws, the warm-up left out; PRGD stops at step "
-        f"{settings.short:,}."
-    )
-    return [fig.Table.of(caption, lines, numbers=tuple(lines[0])[2:])]
-
-
 def _factors(rows: Any, settings: Settings) -> dict[tuple[str, str], float]:
     """Return by what factor the losses differ for each set and method, 1 or more.
 

@@ -6,19 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from prgd import datasets
 from prgd.algorithms import NGD, PRGD
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 from prgd_paper.claims import Finding, claim
-from prgd_paper.report.elements import FLOOR, Figure, Heat, Panel
+from prgd_paper.report.elements import Table, small
 from prgd_paper.reproduce.curves import warm_start, watch, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.theory.support import max_margin_reference
 
 COLUMNS = ("set", "family", "first", "second", "t", "error")
+LABELS = {
+    "geometric": ("c of R_k = R_0 c^k", "steps a phase"),
+    "polynomial": ("a of R_k = R_0 (k+1)^a", "b of T_{k+1} - T_k = 5 (k+1)^b"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,14 @@ SETS = ("synthetic-one", "digit-01")
 
 
 def tasks(settings: Settings) -> list[str]:
-    """Return one task for each line of each heat map, and one for NGD on each set."""
+    """Return one task for each column of each grid, and one for NGD on each set."""
     lines = [f"{s}-geometric-{growth}" for s in SETS for growth in settings.growths]
     lines += [f"digit-01-polynomial-{power}" for power in settings.powers]
     return lines + [f"{s}-ngd-0" for s in SETS]
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return the margin errors of one line of a heat map, relative to gamma_star."""
+    """Return the margin errors of one column of a grid, relative to gamma_star."""
     name, family, value = task.rsplit("-", 2)
     data = (
         datasets.synthetic_one(settings.seed)
@@ -80,35 +82,30 @@ def _ngd(rows: Any, name: str, t: int) -> float:
     return float(where(rows, set=name, family="ngd", t=t).error.iloc[0])
 
 
-def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
-    some = where(rows, set=name, family=family, t=t)
-    table = some.pivot(index="second", columns="first", values="error")
-    z = np.log10(np.maximum(table.to_numpy(), FLOOR))
-    ngd = math.log10(max(_ngd(rows, name, t), FLOOR))
-    text = [[f"{value:.1f}" + ("*" if value < ngd else "") for value in line] for line in z]
-    labels = {
-        "geometric": ("c of R_k = R_0 c^k", "steps a phase"),
-        "polynomial": ("a of R_k = R_0 (k+1)^a", "b of T_{k+1} - T_k = 5 (k+1)^b"),
-    }
-    heat = Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error")
-    title = f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})"
-    return Panel(title, (heat,), *labels[family], is_ours=True)
-
-
-def draw(rows: Any, settings: Settings) -> list[Figure]:
-    """Return heat maps of the relative margin error."""
+def tables(rows: Any, settings: Settings) -> list[Table]:
+    """Return the relative margin error of each schedule of the grids."""
     early, late = settings.times[0], settings.times[-1]
-    panels = (
-        _panel(rows, "synthetic-one", "geometric", early),
-        _panel(rows, "digit-01", "geometric", early),
-        _panel(rows, "digit-01", "polynomial", early),
-        _panel(rows, "digit-01", "polynomial", late),
+    cells = (
+        ("synthetic-one", "geometric", early),
+        ("digit-01", "geometric", early),
+        ("digit-01", "polynomial", early),
+        ("digit-01", "polynomial", late),
     )
-    alt = (
-        "Heat maps of the logarithm of the relative margin error over schedules; cells that beat NGD carry "
-        "a star. " + reading(rows, settings)
+    return [_table(rows, *cell) for cell in cells]
+
+
+def _table(rows: Any, name: str, family: str, t: int) -> Table:
+    ngd, (first, second) = _ngd(rows, name, t), LABELS[family]
+    errors = where(rows, set=name, family=family, t=t).pivot(index="second", columns="first", values="error")
+    lines = [
+        {second: f"{b:g}"} | {f"{a:g}": f"{small(e)}{'*' * (e < ngd)}" for a, e in line.items()}
+        for b, line in errors.iterrows()
+    ]
+    caption = (
+        f"{name} after {t:,} steps: relative margin error, by {first} (columns) and {second}; a star: below "
+        f"NGD's {small(ngd)}."
     )
-    return [Figure("schedule-sweep", "Which schedule? Relative margin error", alt, panels, columns=2)]
+    return Table.of(caption, lines, numbers=tuple(lines[0]))
 
 
 def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
@@ -156,7 +153,7 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
 
 
 def reading(rows: Any, settings: Settings) -> str:
-    """Return what the heat maps show, in figures."""
+    """Return what the grids show, in figures."""
     early, late = settings.times[0], settings.times[-1]
     one = _stars(rows, "synthetic-one", "geometric", early)
     two = _stars(rows, "digit-01", "geometric", early)

@@ -102,27 +102,6 @@ def _pairs(rows: Any) -> Any:
     return pairs.assign(ratio=pairs.error_without / pairs.error_with)
 
 
-def tables(rows: Any, settings: Settings) -> list[fig.Table]:
-    """Return how far the errors differ, and how long w becomes within a phase."""
-    pairs = _pairs(rows)
-    lines = []
-    for (name, method), some in pairs.groupby(["set", "method"]):
-        last = where(some, t=some.t.max())
-        lines.append(
-            {
-                "set": name,
-                "method": method,
-                "error without / with, smallest": f"{some.ratio.min():.3f}",
-                "largest": f"{some.ratio.max():.3f}",
-                "at the last step compared": f"{last.ratio.median():.3f}",
-                "that step": f"{last.t.max():,}",
-                "longest w over R_k": f"{some.length_without.max():.2f}",
-            }
-        )
-    caption = f"PRGD without over with projection, at all recorded steps with errors above {ROUNDED:.0e}."
-    return [fig.Table.of(caption, lines, numbers=tuple(lines[0])[2:])]
-
-
 @claim(
     "section-4-projection-useful",
     where="Section 4, before Algorithm 1",

@@ -60,7 +60,7 @@ def test_every_panel_is_drawn_for_the_page_in_few_bytes(name):
             assert len(svg) < 4_000 + 3_000 * len(panel.marks) + 45 * arrows
 
 
-@pytest.mark.parametrize("name", ["figure-1", "figure-2", "figure-5a", "schedule-sweep"])
+@pytest.mark.parametrize("name", ["figure-1", "figure-2", "figure-5a"])
 def test_every_kind_of_mark_is_drawn_for_print(name):
     e = tiny()[name]
     for figure in e.draw(rows_of(name), e.settings):

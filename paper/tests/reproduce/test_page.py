@@ -30,10 +30,10 @@ def nasty_page(tmp_path_factory) -> str:
     """Return a page all of whose titles, labels and sentences try to break out."""
     out = tmp_path_factory.mktemp("nasty")
     line = fig.Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=fig.Style("#000000"))
-    heat = fig.Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
+    note = fig.Note(1.0, 1.0, NASTY)
     panels = (
         fig.Panel(NASTY, (line, fig.Points(NASTY, [1.0], [1.0], style=fig.Style("#000000"))), NASTY, NASTY),
-        fig.Panel(NASTY, (heat,), NASTY, NASTY),
+        fig.Panel(NASTY, (line,), NASTY, NASTY, notes=(note,)),
     )
     e = replace(
         tiny()["figure-1"],
