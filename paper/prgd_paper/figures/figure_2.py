@@ -119,8 +119,9 @@ def _space(rows: Any, settings: Settings) -> fig.Panel:
     turns = np.linspace(0.0, 2.0 * np.pi, 61)
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
-        ring, style = SEEN @ [x, y, np.full(turns.size, height)], fig.Style(fig.GREY, "dot")
-        marks.append(fig.Line("cylinder around the ray", *ring, 1.0, has_markers=False, style=style))
+        across, up = SEEN @ [x, y, np.full(turns.size, height)]
+        style = fig.Style(fig.GREY, "dot")
+        marks.append(fig.Line("cylinder around the ray", across, up, 1.0, has_markers=False, style=style))
     title = "At one point w in R^3 (arrows at w drawn twice as long)"
     return fig.Panel(title, tuple(marks), "across, seen from the side", "along w_star", is_equal=True)
 
@@ -130,8 +131,8 @@ def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Line:
     tail, tip = SEEN @ start, SEEN @ end
     back = 0.2 * (tail - tip) / np.linalg.norm(tail - tip)
     side = 0.5 * back[::-1] * [-1.0, 1.0]
-    points = np.column_stack([tail, tip, tip + back + side, tip, tip + back - side])
-    return fig.Line(name, *points, width, has_markers=False, style=STYLES[name])
+    x, y = np.column_stack([tail, tip, tip + back + side, tip, tip + back - side])
+    return fig.Line(name, x, y, width, has_markers=False, style=STYLES[name])
 
 
 def _rings(rows: Any) -> fig.Panel:

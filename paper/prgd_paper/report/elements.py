@@ -133,17 +133,6 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Label:
-    """The name of a line at a point of a panel, with the end of the line that it belongs to."""
-
-    x: float
-    y: float
-    text: str
-    colour: str
-    end: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class Panel:
     """One pair of axes and what is drawn between them."""
 
@@ -156,7 +145,6 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     notes: tuple[Note, ...] = ()
-    labels: tuple[Label, ...] = ()  # names beside the ends of lines
     is_equal: bool = False
     is_ours: bool = False
 
@@ -176,17 +164,13 @@ def log_log(
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels with one legend; ``alt`` says in words what a reader sees.
-
-    Where panels have labels, the legend for print has ``families`` of lines, each a name and a colour.
-    """
+    """Panels with one legend; ``alt`` says in words what a reader sees."""
 
     name: str
     title: str
     alt: str
     panels: tuple[Panel, ...]
     columns: int = 3
-    families: tuple[tuple[str, str], ...] = ()
 
     @property
     def legend(self) -> dict[str, Mark]:

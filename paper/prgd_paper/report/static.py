@@ -109,26 +109,14 @@ def draw(figure: fig.Figure, *, is_titled: bool = False) -> Any:
             axes = drawn.add_subplot(lines, columns, k + 1)
             handles |= {id(mark): _mark(axes, mark) for mark in panel.marks}
             _dress(axes, panel)
-        names, keys = _legend(figure, handles)
-        if names:
+        if legend := {fig.pretty(name): handles[id(mark)] for name, mark in figure.legend.items()}:
             look: Any = {"loc": "outside lower center", "frameon": False, "handlelength": 3.5}
-            drawn.legend(keys, names, ncols=min(len(keys), 2 * columns), **look)
+            room = int(width * columns / (0.7 + 0.06 * max(map(len, legend))))  # a letter takes 0.06 inches
+            drawn.legend(legend.values(), legend, ncols=max(1, min(room, 2 * columns)), **look)
         # The layout is found once, and not again for each format.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
     return drawn
-
-
-def _legend(figure: fig.Figure, handles: dict[int, Any]) -> tuple[list[str], list[Any]]:
-    """Return the names and samples of the legend: those of the marks, or of families of labelled lines."""
-    from matplotlib.lines import Line2D
-
-    if figure.families:
-        names = [name for name, _ in figure.families]
-        return names, [Line2D([], [], color=colour, linewidth=2.0) for _, colour in figure.families]
-    return [fig.pretty(name) for name in figure.legend], [
-        handles[id(mark)] for mark in figure.legend.values()
-    ]
 
 
 def _dress(axes: Any, panel: fig.Panel) -> None:
@@ -146,32 +134,6 @@ def _dress(axes: Any, panel: fig.Panel) -> None:
         x = 10**note.x if panel.x_log else note.x
         y = 10**note.y if panel.y_log else note.y
         axes.annotate(fig.pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
-    for label in panel.labels:
-        _label(axes, label)
-
-
-def _label(axes: Any, label: fig.Label) -> None:
-    """Write the name of a line, and a thin line to its end if the name had to stand elsewhere."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=1.5, foreground="white")]  # lines may pass behind a name
-    look = {
-        "fontsize": 7,
-        "color": label.colour,
-        "va": "center",
-        "annotation_clip": False,
-        "path_effects": halo,
-    }
-    thread = {
-        "arrowstyle": "-",
-        "color": label.colour,
-        "linewidth": 0.4,
-        "shrinkA": 0,
-        "shrinkB": 0,
-        "relpos": (0.0, 0.5),
-    }
-    at = {"xytext": (label.x, label.y), "textcoords": "data", "arrowprops": thread}
-    axes.annotate(f" {fig.pretty(label.text)}", label.end, **at, **look)
 
 
 def _mark(axes: Any, mark: fig.Mark) -> Any:

@@ -18,7 +18,6 @@ from prgd_paper.report.elements import Arrows, Band, Line, Panel, Points, Style,
 
 WIDTH, HEIGHT = 440.0, 340.0
 TOP, RIGHT, BOTTOM, LEFT = 10.0, 14.0, 46.0, 58.0
-LETTER = 4.7  # width of a letter of a name beside a line
 TOLERANCE = 0.12  # largest distance between a line and its drawing, in units of the drawing
 MAX_MARKERS = 9  # a long line has this many markers
 FAR = 3_000.0  # positions beyond are cut off: no drawing shows them
@@ -36,8 +35,7 @@ SHAPES = {  # outlines of the markers, around 0
 
 def drawing(panel: Panel) -> str:
     """Return the SVG of a panel."""
-    names = max((LETTER * len(pretty(label.text)) for label in panel.labels), default=0.0)
-    width, height = WIDTH - LEFT - names - RIGHT, HEIGHT - TOP - BOTTOM
+    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     x, y = _axes(panel, width, height)
     body = "".join(_DRAWN[type(mark)](mark, x, y) for mark in panel.marks)
     ends = " ".join(f"{end:.6g}" for end in (x.low, x.high, y.low, y.high))
@@ -49,7 +47,7 @@ def drawing(panel: Panel) -> str:
         f'<g transform="translate({_n(LEFT)} {_n(TOP)})">'
         f"{_frame(panel, x, y)}"
         f'<svg class="marks" width="{_n(width)}" height="{_n(height)}">{body}</svg>'
-        f"{_words(panel, x, y)}</g></svg>"
+        f"{_notes(panel, x, y)}</g></svg>"
     )
 
 
@@ -99,23 +97,11 @@ def _frame(panel: Panel, x: Axis, y: Axis) -> str:
     return "".join(parts) + "</g>"
 
 
-def _words(panel: Panel, x: Axis, y: Axis) -> str:
-    """Write the notes, and the names beside the ends of lines."""
-    h = y.length
-    notes = [
-        _text(float(x.places(n.x)) + 4, h - float(y.places(n.y)) + 4, n.text, 'class="note"')
+def _notes(panel: Panel, x: Axis, y: Axis) -> str:
+    return "".join(
+        _text(float(x.places(n.x)) + 4, y.length - float(y.places(n.y)) + 4, n.text, 'class="note"')
         for n in panel.notes
-    ]
-    for label in panel.labels:
-        at, end = (_place(x, y, *point) for point in ((label.x, label.y), label.end))
-        thread = f'<path class="thread" d="M{_n(end[0])} {_n(end[1])}L{_n(at[0])} {_n(at[1])}"/>'
-        name = _text(at[0] + 2, at[1] + 3, label.text, 'class="tag"')
-        notes.append(f"<g{_colour(label.colour)}>{thread}{name}</g>")
-    return "".join(notes)
-
-
-def _place(x: Axis, y: Axis, u: float, v: float) -> tuple[float, float]:
-    return float(x.positions(u)), y.length - float(y.positions(v))
+    )
 
 
 def _colour(colour: str) -> str:

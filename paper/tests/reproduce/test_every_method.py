@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from prgd_paper.claims import Finding, Judgement, registered
-from prgd_paper.report import static
-from prgd_paper.report.direct_labels import HEIGHT, direct_labels
-from prgd_paper.report.elements import Line
 from prgd_paper.studies import _every_method_views as every_method_views
 from prgd_paper.studies import every_method
 from prgd_paper.studies._every_method_rates import RaceRun, answer, fall, races, tail, verdict_on
@@ -180,27 +177,9 @@ def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     assert races(fast)["MDM"]
 
 
-def test_labels_do_not_cover_each_other():
-    lines = [Line(f"method {k}", [1.0, 100.0], [1.0, 10.0 ** -(k / 20)]) for k in range(12)]
-    lines += [Line(f"early {k}", [1.0, 10.0], [1.0, 1e-12]) for k in range(3)]
-    labels = direct_labels(lines, {}, (1.0, 100.0), (1e-13, 1.0))
-    heights = sorted(math.log10(label.y) / 13.0 for label in labels if label.x > 100.0)
-    assert len(heights) == 12
-    assert min(np.diff(heights)) >= HEIGHT - 1e-9
-    early = sorted(math.log10(label.y) / 13.0 for label in labels if label.x < 100.0)
-    assert min(np.diff(early)) >= HEIGHT - 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.cover
-def test_the_figure_for_print_has_labels_in_place_of_a_legend():
-    figure, _ = every_method_views.draw(rows_of("every-method"), tiny()["every-method"].settings)
-    one = replace(figure, panels=figure.panels[:1])
-    drawn = static.draw(one)
-    texts = {text.get_text().strip() for text in drawn.axes[0].texts}
-    assert {label.text for label in one.panels[0].labels} == texts
-    (legend,) = drawn.legends
-    assert [text.get_text() for text in legend.get_texts()] == [name for name, _ in figure.families]
+def test_every_method_has_a_style_of_its_own():
+    styles = every_method_views._styles(NAMES)
+    assert len(set(styles.values())) == len(NAMES)
 
 
 def test_a_line_of_the_figure_is_the_median_of_the_draws_and_ends_as_in_the_table():

