@@ -24,7 +24,7 @@ from prgd_paper.reproduce.make import stored_rows
 from prgd_paper.reproduce.store import write_whole
 from prgd_paper.studies.exponential import EXPERIMENT
 from prgd_paper.theory.path import path_points
-from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.samples import path_problem
 from prgd_paper.theory.support import max_margin_reference, signed_rows
 from write_every_method import as_markdown, cell_text
 

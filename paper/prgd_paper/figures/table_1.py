@@ -19,11 +19,10 @@ from prgd_paper.methods import GameDynamics
 from prgd_paper.report.elements import LEFT_OUT, STYLES, Figure, Table, log_log
 from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.theory.flow import gradient_flow
 from prgd_paper.theory.infimum import numerical_constants
 from prgd_paper.theory.rates import LETTERS, Model, fit_rate
 from prgd_paper.theory.ray_geometry import geometry, margin_errors
-from prgd_paper.theory.sampled_runs import iterates
+from prgd_paper.theory.sampled_runs import gradient_flow, iterates
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
 from prgd_paper.theory.velocity import direction_error

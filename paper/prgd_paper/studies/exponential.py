@@ -18,7 +18,7 @@ from prgd_paper.studies._exponential_views import tables as tables
 from prgd_paper.studies._second_direction import BestBounds
 from prgd_paper.theory.dual_vector import divergence, linear_rate
 from prgd_paper.theory.nondegeneracy import assumptions
-from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.samples import path_problem
 from prgd_paper.theory.support import signed_rows
 
 COLUMNS = ("kind", "set", "seed", "method", "t", "passes", "w", "second", "now", "upper", "name", "value")

@@ -13,9 +13,8 @@ import numpy as np
 
 from prgd.core.types import Array, Indices
 from prgd.norms import L1, Norm
-from prgd_paper.theory.entropies import Reals, softmax_weights
-from prgd_paper.theory.newton import minimise_soft_loss, newton_step
-from prgd_paper.theory.polyhedral_path import Face
+from prgd_paper.theory.entropies import Reals, minimise_soft_loss, newton_step, softmax_weights
+from prgd_paper.theory.path import Face
 from prgd_paper.theory.support import max_margin_reference
 
 
@@ -64,7 +63,7 @@ def path_expansion(Y: Any) -> Expansion:
     (0.346574, -0.346574)
     """
     Y = np.asarray(Y)
-    c = minimise_soft_loss(Y.astype(np.float64), 0.0, np.zeros(Y.shape[1])).x
+    c = minimise_soft_loss(Y.astype(np.float64), 0.0, np.zeros(Y.shape[1]))
     fine = Y.astype(np.longdouble)
     p = softmax_weights(-(fine @ c))
     centred = fine - p @ fine
@@ -114,15 +113,8 @@ def drift(Y: Any, carries: Any) -> Array:
     return np.asarray(reference.w_star / reference.gamma_star)
 
 
-class PredictorStep(NamedTuple):
-    """The corrected predictor ``w + (rho - 1) h`` from penalty lam to ``lam / rho``, and its direction h."""
-
-    w: Reals
-    h: Reals
-
-
-def predictor(Z: Any, w: Reals, lam: float, rho: float) -> PredictorStep:
-    r"""Return the predictor of a phase: rescaling corrected by one linear system.
+def predictor(Z: Any, w: Reals, lam: float, rho: float) -> Reals:
+    r"""Return the direction h of the predictor of a phase: rescaling corrected by one linear system.
 
     .. math::
 
@@ -139,8 +131,8 @@ def predictor(Z: Any, w: Reals, lam: float, rho: float) -> PredictorStep:
 
     Examples
     --------
-    >>> predictor(np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([1.0, 0.0]), 2.0, 8.0).w.tolist()
-    [8.0, 0.0]
+    >>> predictor(np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([1.0, 0.0]), 2.0, 8.0).tolist()
+    [1.0, 0.0]
     """
     Z = np.asarray(Z).astype(w.dtype)
     p, lam_next = softmax_weights(-(Z @ w)), lam / rho
@@ -149,7 +141,7 @@ def predictor(Z: Any, w: Reals, lam: float, rho: float) -> PredictorStep:
     for _ in range(3):  # refined: the residual is formed in the precision of w
         rest = lam_next * (w - h) - (Z - mean).T @ (p * ((Z - mean) @ h))
         h = h + newton_step(Z, p, lam_next, rest)
-    return PredictorStep(w + (rho - 1.0) * h, h)
+    return np.asarray(h)
 
 
 class Vertex(NamedTuple):

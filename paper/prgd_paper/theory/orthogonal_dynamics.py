@@ -17,7 +17,7 @@ from prgd.algorithms import GD
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.problem import Problem
-from prgd_paper.theory.newton import minimise_log_mean_exp
+from prgd_paper.theory.entropies import log_sum_exp, minimise_soft_loss, softmax_weights
 from prgd_paper.theory.ray_geometry import Geometry, geometry, margin_errors
 from prgd_paper.theory.sampled_runs import Times, iterates
 from prgd_paper.theory.support import EPS
@@ -126,11 +126,11 @@ def orthogonal(data: Any) -> Orthogonal:
     V = Vt[sigma > longest * max(U.shape) * EPS].T
     if V.shape[1] == 0:
         return Orthogonal(g, np.zeros(g.Z.shape[1]), 0.0, (math.inf, 0.0))
-    found = minimise_log_mean_exp(U @ V, 0.0, np.zeros(V.shape[1]))
-    eigenvalues = np.linalg.eigvalsh(found.hessian)
-    return Orthogonal(
-        g, g.basis @ (V @ found.x), found.value, (float(eigenvalues[0]), float(eigenvalues[-1]))
-    )
+    rows = U @ V
+    x = minimise_soft_loss(-rows, 0.0, np.zeros(V.shape[1])).astype(np.float64)
+    p, value = softmax_weights(rows @ x), float(log_sum_exp(rows @ x)) - math.log(len(rows))
+    eigenvalues = np.linalg.eigvalsh((rows.T * p) @ rows - np.outer(p @ rows, p @ rows))
+    return Orthogonal(g, g.basis @ (V @ x), value, (float(eigenvalues[0]), float(eigenvalues[-1])))
 
 
 class GDLimit(NamedTuple):

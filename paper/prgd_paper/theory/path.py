@@ -1,4 +1,10 @@
-"""The regularisation path, the minimisers of the loss in growing balls, in l2, l1 and l-infinity."""
+r"""The regularisation path, the minimisers of the loss in growing balls, in l2, l1 and l-infinity.
+
+In l1 and l-infinity an interior point finds the face of the ball on which w lies. On that face ``w = T x``
+and ``||w|| = <t, x>`` are linear in fewer coordinates x: the signed entries of w that are not zero (l1), or
+the norm and the entries below it (l-infinity). There the objective is smooth, and Newton's method ends in
+extended precision. The duality gap of the point says how near the minimum is, whatever found it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +15,224 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.checks import check_positive
-from prgd.core.types import Array
-from prgd.norms import L2, Norm, as_norm
+from prgd.core.types import Array, Mask
+from prgd.norms import L1, L2, Linf, Norm, as_norm
 from prgd.rows.labels import Labels
-from prgd_paper.theory.entropies import Reals
-from prgd_paper.theory.newton import minimise_soft_loss, next_start
+from prgd.solvers.linear_systems import shifted_solver
+from prgd_paper.theory.entropies import Reals, log_sum_exp, minimise_soft_loss, next_start, softmax_weights
 from prgd_paper.theory.path_point import PathPoint
-from prgd_paper.theory.polyhedral_path import POLYHEDRAL, Face, minimise_on_path
 from prgd_paper.theory.support import signed_rows
+
+_LAST_GAP = 1e-11  # the interior point ends at this duality gap, in nats
+_REDUCTION = 0.2  # factor of the barrier parameter after each step
+_STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
+_MAX_STEPS = 120
+_MAX_FACES = 12  # faces on which Newton's method is tried
+
+
+class Face(NamedTuple):
+    """A face of the ball: the sign of w where the norm binds, and which entries are coordinates of their own.
+
+    In l1 the free entries are those that are not zero. In l-infinity the free entries are those below the
+    norm, and all others are the norm times their sign.
+    """
+
+    norm: Norm
+    signs: Array
+    is_free: Mask
+
+    @property
+    def transform(self) -> tuple[Array, Array]:
+        """T of shape (d, k) and t of shape (k,) with ``w = T x`` and ``||w|| = <t, x>`` on the face."""
+        own = np.eye(self.signs.size)[:, self.is_free]
+        if isinstance(self.norm, L1):
+            return own, self.signs[self.is_free]
+        T = np.column_stack([np.where(self.is_free, 0.0, self.signs), own])
+        return T, np.eye(1, T.shape[1])[0]
+
+    def coordinates(self, w: Reals) -> Reals:
+        """Return x of a w on the face."""
+        own = w[self.is_free]
+        return own if isinstance(self.norm, L1) else np.append(np.abs(w).max(), own)
+
+    def corrected(self, w: Reals, u: Reals) -> Face:
+        """Return the face with the entries of w and u that violate optimality moved; equal if none does."""
+        free, signs, u = self.is_free.copy(), self.signs.copy(), u.astype(np.float64)
+        R, U = self.norm(w.astype(np.float64)), self.norm.dual(u)
+        if isinstance(self.norm, L1):
+            inner = float(np.abs(u[free]).mean()) if free.any() else 0.0
+            enters = ~free & (np.abs(u) > inner * (1.0 + 1e-12))
+            free &= np.where(free, signs * w.astype(np.float64) > 0.0, False)
+            free |= enters
+            signs = np.where(enters, np.sign(u), signs)
+        else:
+            bound = ~free
+            leaves = bound & (signs * u < -1e-12 * U)
+            reaches = free & (np.abs(w.astype(np.float64)) >= R * (1.0 - 1e-15))
+            signs = np.where(reaches, np.sign(w.astype(np.float64)), signs)
+            free = (free & ~reaches) | leaves
+            if free.all():
+                free[int(np.abs(w).argmax())] = False
+        return Face(self.norm, signs, free)
+
+
+def minimise_on_path(
+    Z: Array, lam: float, norm: Norm, w: Reals, last: float, face: Face | None
+) -> tuple[Reals, Face]:
+    r"""Minimise :math:`\mathrm{LSE}(-Zw) + \frac\lambda2 \|w\|^2` in l1 or l-infinity.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+    lam : float, positive.
+    norm : L1 or Linf
+    w : ndarray of shape (d,), the minimiser at the penalty ``last``.
+    last : float
+    face : Face of w, optional
+        Tried first, before the interior point.
+
+    Returns
+    -------
+    w : ndarray of shape (d,), longdouble
+    face : Face of the ball that holds w.
+
+    Examples
+    --------
+    >>> Z = np.array([[1.0, 0.5], [0.2, 1.0]])
+    >>> w, face = minimise_on_path(Z, 1e-3, L1(), np.zeros(2), 1.0, None)
+    >>> point = PathPoint(Z.astype(np.longdouble), w, L1())
+    >>> bool(point.duality_gap(1e-3) < 1e-12), face.is_free.tolist()
+    (True, [True, True])
+    """
+    fine = Z.astype(np.longdouble)
+    best: tuple[Any, Reals, Face] | None = None
+    start = w * (last / lam)
+    if face is not None:
+        T, t = face.transform
+        start = T @ next_start(Z @ T, lam, last, face.coordinates(w), form=t)
+        best = _on_faces(Z, fine, lam, start, face, 2)
+    if best is None or best[0] > _allowed(fine, best[1], norm):
+        near, new = _interior_point(Z, lam, norm, start.astype(np.float64))
+        inner = near.astype(np.longdouble)
+        found = _on_faces(Z, fine, lam, inner, new, _MAX_FACES)
+        if found is not None and found[0] <= _allowed(fine, found[1], norm):
+            return found[1], found[2]
+        plain = (PathPoint(fine, inner, norm).duality_gap(lam), inner, new)
+        best = min((c for c in (best, found, plain) if c is not None), key=lambda c: c[0])
+    return best[1].astype(np.longdouble), best[2]
+
+
+def _allowed(fine: Any, w: Reals, norm: Norm) -> float:
+    """Return the duality gap that rounding leaves.
+
+    Margins of size M are rounded to ``e = (n + d) eps M``, weights to 2 e, relative, and u to 2 e times the
+    longest row B; w itself is rounded, too. The gap grows linearly in u off the face, so that it keeps 4 e
+    B R; a factor of 4 is left for Newton's method, which ends where its steps do not shrink any more.
+    """
+    size = max(1.0, float((np.abs(fine) @ np.abs(w)).max()))
+    reach = max(norm.dual(z) for z in fine.astype(np.float64)) * norm(w.astype(np.float64))
+    return float(16.0 * (sum(fine.shape) + 16) * np.finfo(np.longdouble).eps * size * max(reach, 1.0))
+
+
+def _on_faces(
+    Z: Array, fine: Any, lam: float, start: Reals, face: Face, tries: int
+) -> tuple[Any, Reals, Face] | None:
+    """Return the smallest duality gap, its w and its face, by Newton's method on a face and neighbours."""
+    best = None
+    for _ in range(tries):
+        T, t = face.transform
+        if not t.size:
+            return best
+        x = minimise_soft_loss(Z @ T, lam, face.coordinates(start), form=t)
+        w = T.astype(np.longdouble) @ x
+        point = PathPoint(fine, w, face.norm)
+        gap = point.duality_gap(lam)
+        if best is None or gap < best[0]:
+            best = (gap, w, face)
+        if gap <= _allowed(fine, w, face.norm):
+            break
+        new = face.corrected(w, point.dual_vector)
+        if np.array_equal(new.is_free, face.is_free) and np.array_equal(new.signs, face.signs):
+            break
+        face, start = new, w
+    return best
+
+
+def _interior_point(Z: Array, lam: float, norm: Norm, w: Array) -> tuple[Array, Face]:
+    """Return w near the minimiser, and its face.
+
+    l1: ``w = a - b`` with ``x = (a, b) >= 0`` and ``||w|| = sum(x)``. l-infinity: ``x = (w, r)`` with slacks
+    ``(r - w, r + w) >= 0``. Slacks and multipliers follow the central path ``slack * multiplier = mu``.
+    """
+    d = w.size
+    if isinstance(norm, L1):
+        A, t, C = np.hstack([Z, -Z]), np.ones(2 * d), np.eye(2 * d)
+        R = max(float(np.abs(w).sum()), 1e-3 / max(lam, 1e-300) ** 0.5 if not w.any() else 0.0)
+        x = np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)]) + 0.05 * R / d
+    else:
+        eye = np.eye(d)
+        A = np.hstack([Z, np.zeros((len(Z), 1))])
+        C = np.block([[-eye, np.ones((d, 1))], [eye, np.ones((d, 1))]])
+        t = np.append(np.zeros(d), 1.0)
+        R = max(float(np.abs(w).max()), 1e-3 / max(lam, 1e-300) ** 0.5 if not w.any() else 0.0)
+        x = np.append(w, 1.1 * R)
+    x, y, slack = _central_path(A, lam, t, C, x)
+    if isinstance(norm, L1):
+        w, size = x[:d] - x[d:], float(x.sum())
+        # Of a pair slack * multiplier = mu, the one that is larger in its own units stays away from 0.
+        is_inside: Mask = (slack / size > y / (lam * size)).reshape(2, d)
+        return w, Face(norm, np.sign(w), is_inside[0] | is_inside[1])
+    w, r = x[:d], float(x[d])
+    is_bound: Mask = (y * d / (lam * r) > slack / r).reshape(2, d)
+    signs = np.where(is_bound[0], 1.0, np.where(is_bound[1], -1.0, np.sign(w)))
+    is_free = ~(is_bound[0] | is_bound[1])
+    if is_free.all():
+        is_free[int(np.abs(w).argmax())] = False
+    return w, Face(norm, signs, is_free)
+
+
+def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[Array, Array, Array]:
+    """Minimise ``LSE(-A x) + (lam/2) <t, x>^2`` with ``C x >= 0``: x, the multipliers and the slacks."""
+    slack = C @ x
+    mu = 1.0 / slack.size
+    y = mu / slack
+
+    def merit(x: Array, slack: Array, mu: float) -> float:
+        barrier = mu * float(np.log(slack).sum())
+        return float(log_sum_exp(-(A @ x))) + 0.5 * lam * float(t @ x) ** 2 - barrier
+
+    for _ in range(_MAX_STEPS):
+        p = softmax_weights(-(A @ x))
+        u = A.T @ p
+        slope = lam * float(t @ x) * t - u - C.T @ (mu / slack)
+        heavy = p > 1e-24
+        rows = np.sqrt(p[heavy])[:, None] * (A[heavy] - u)
+        H = rows.T @ rows + lam * np.outer(t, t) + (C.T * (y / slack)) @ C
+        step = -shifted_solver(H)(slope)
+        along = C @ step
+        decrement = -float(slope @ step)
+        size, value = _longest_step(slack, along), merit(x, slack, mu)
+        noise = 1e-14 * max(1.0, abs(value))
+        while size > 1e-9 and merit(x + size * step, slack + size * along, mu) > (
+            value - 0.01 * size * decrement + noise
+        ):
+            size *= 0.5
+        change = mu / slack - y - y / slack * along
+        y = y + _longest_step(y, change) * change
+        x = x + size * step
+        slack = slack + size * along  # C x would cancel where the slack is far smaller than x
+        if slack.size * mu <= _LAST_GAP and decrement <= max(mu, noise):
+            break
+        if decrement <= slack.size * mu * 0.5 + noise or size < 1e-6:
+            mu = max(mu * _REDUCTION, 0.5 * _LAST_GAP / slack.size)
+    return x, y, slack
+
+
+def _longest_step(values: Array, change: Array) -> float:
+    """Return how much of a change leaves all values positive, 1 at most."""
+    falls = change < 0.0
+    return min(1.0, _STEP_FRACTION * float((values[falls] / -change[falls]).min(initial=np.inf)))
+
 
 UNSOLVED = 1e-3  # nats of duality gap, far above rounding, at which a minimiser was not found
 MAX_HALVINGS = 4  # times that the step to a penalty is halved if its minimiser is not found
@@ -102,7 +318,7 @@ def path_points(
     [True]
     """
     norm = norm or L2()
-    if not isinstance(norm, (L2, *POLYHEDRAL)) or (groups is not None and not isinstance(norm, L2)):
+    if not isinstance(norm, (L1, L2, Linf)) or (groups is not None and not isinstance(norm, L2)):
         raise ValueError(
             f"The path is computed in l2, l1 and linf, with an intercept in l2 only; got the norm {norm} "
             f"{'with' if groups is not None else 'without'} an intercept."
@@ -128,7 +344,7 @@ def _minimise(
     if not isinstance(norm, L2):
         return _on_polyhedral_path(Z, lam, norm, last, w, face, MAX_HALVINGS)
     start = next_start(Z, lam, last, w, groups=groups)
-    return minimise_soft_loss(Z, lam, start, groups=groups).x, None
+    return minimise_soft_loss(Z, lam, start, groups=groups), None
 
 
 def _on_polyhedral_path(

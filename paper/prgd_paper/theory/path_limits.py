@@ -13,20 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from prgd.norms import L1, Norm
+from prgd.core.types import Mask
+from prgd.norms import L1, Linf, Norm
 from prgd_paper.theory import expansion
 from prgd_paper.theory.dual_vector import diameter
-from prgd_paper.theory.entropies import Reals, entropy_excess, log_sum_exp, softmax_weights
-from prgd_paper.theory.newton import minimise_soft_loss
+from prgd_paper.theory.entropies import (
+    Reals,
+    entropy_excess,
+    log_sum_exp,
+    minimise_soft_loss,
+    softmax_weights,
+)
 from prgd_paper.theory.path import UNSOLVED, path_points
 from prgd_paper.theory.path_checks import GATE, Reading
-from prgd_paper.theory.path_problems import PathProblem
+from prgd_paper.theory.samples import PathProblem
 
 SMALL = 1e-3  # the larger penalty of a pair, in units of the curvature at the end of the path
 FALL = 50.0  # a remainder of order lam^2 falls 100 times where lam falls 10 times; half of it is asked
 NEXT = 0.05  # the part of a leading term that the next term may be at the smaller penalty
 RHO = 8.0
 FAR = (1e-2, 1e-12)  # sizes of the other rows' effect on the path at which it is measured, about
+STRICT = ("no span", "thin")  # planted kinds in which every margin row carries weight
+IDLE = ("zero-weight rows", "uniform weights")
 LONG_EPS = float(np.finfo(np.longdouble).eps)
 
 
@@ -117,10 +125,10 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     lams = SMALL * found.curvature * np.array([1.0, 0.1])
     for lam in lams:
         v, target = margin_rows_path(Y, [lam, lam / RHO])
-        step = expansion.predictor(Y, v, float(lam), RHO)
-        rests.append(np.linalg.norm(step.h + lam / RHO * found.c_1))
-        errors.append(step.w - target)
-        gaps.append(_h_gap(Y, step.h, gamma / np.longdouble(lam), gamma))
+        h = expansion.predictor(Y, v, float(lam), RHO)
+        rests.append(np.linalg.norm(h + lam / RHO * found.c_1))
+        errors.append(v + (RHO - 1.0) * h - target)
+        gaps.append(_h_gap(Y, h, gamma / np.longdouble(lam), gamma))
     yield Reading("E10 h", float(rests[1]), float(rests[0]) / FALL, slack)
     sizes = [float(np.linalg.norm(error)) for error in errors]
     yield Reading("E10 predictor", sizes[1], sizes[0] / FALL, slack)
@@ -128,7 +136,7 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     off, size = (float(np.linalg.norm(vector)) for vector in (errors[1] - leading, leading))
     yield Reading("E10 constant", off, NEXT * size, slack)
     # The same system with lam in place of lam' errs in first order, by lam c_1 (rho - 1)^2 / rho.
-    late = v + (RHO - 1.0) * expansion.predictor(Y, v, float(lams[1]), 1.0).h - target
+    late = v + (RHO - 1.0) * expansion.predictor(Y, v, float(lams[1]), 1.0) - target
     first_order = float(lams[1] * np.linalg.norm(found.c_1)) * (RHO - 1.0) ** 2 / RHO
     yield Reading("E10 with lam", abs(float(np.linalg.norm(late)) - first_order), NEXT * first_order, slack)
     widest = float(np.abs(Y).sum(axis=1).max())
@@ -137,6 +145,13 @@ def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
     blur = float(slack * widest * lams[1] / gamma**2)
     yield Reading("E10 gap of h", float(abs(gaps[1] - first)), NEXT * first, blur)
     yield Reading("E10 100-fold", float(gaps[1]), float(gaps[0]) / FALL, blur)
+
+
+def _margin_rows(problem: PathProblem) -> tuple[Reals, Mask]:
+    """Return the orthogonal parts of the margin rows, and which of them carry weight."""
+    rows = np.concatenate([problem.carrying, problem.idle])
+    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
+    return Y, np.arange(rows.size) < problem.carrying.size
 
 
 def drift_readings(problem: PathProblem) -> Iterator[Reading]:
@@ -151,11 +166,9 @@ def drift_readings(problem: PathProblem) -> Iterator[Reading]:
         (e^K - 1), \quad K = \lambda \left(C + \tfrac12 \|c_S + s b\|^2\right).
 
     """
-    rows = np.concatenate([problem.carrying, problem.idle])
-    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
-    in_s = np.arange(rows.size) < problem.carrying.size
+    Y, in_s = _margin_rows(problem)
     b = expansion.drift(Y, in_s).astype(np.longdouble)
-    c = minimise_soft_loss(Y[in_s].astype(np.float64), 0.0, np.zeros(Y.shape[1])).x
+    c = minimise_soft_loss(Y[in_s].astype(np.float64), 0.0, np.zeros(Y.shape[1]))
     F_S = log_sum_exp(-(Y[in_s] @ c))
     C = np.exp(-(Y[~in_s] @ c) - F_S).sum()
     rounding = 64.0 * sum(Y.shape) * LONG_EPS
@@ -165,7 +178,8 @@ def drift_readings(problem: PathProblem) -> Iterator[Reading]:
         along = c + s * b
         bound = np.sqrt(along @ along + 2.0 * C)
         # v has the rounding of its weights, which are of order lam on idle rows, and b that of float64.
-        blur = float(rounding * _widest_margin(Y, v) / lam) + 64.0 * float(np.finfo(np.float64).eps)
+        size = max(1.0, float((abs(Y) @ abs(v)).max()))  # what the rounding of margins is relative to
+        blur = float(rounding * size / lam) + 64.0 * float(np.finfo(np.float64).eps)
         yield Reading("E11 length", float(np.linalg.norm(v)), float(bound), blur * float(bound))
         K = lam * (C + 0.5 * (along @ along))
         most = float(np.exp(F_S) * np.expm1(K))
@@ -177,18 +191,12 @@ def drift_distance(problem: PathProblem) -> float:
 
     Idle rows weigh ``lam s`` times constants, so that their margins, and v along b, grow like ``s - log s``.
     """
-    rows = np.concatenate([problem.carrying, problem.idle])
-    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
-    b = expansion.drift(Y, np.arange(rows.size) < problem.carrying.size)
+    Y, in_s = _margin_rows(problem)
+    b = expansion.drift(Y, in_s)
     first, last = margin_rows_path(Y, [1e-7, 1e-10])
     s = -np.log([1e-7, 1e-10])
     slope = (last - first) / np.diff(s - np.log(s))
     return float(np.linalg.norm(slope - b) / np.linalg.norm(b))
-
-
-def _widest_margin(Y: Any, v: Reals) -> float:
-    """Return ``max(1, max_i sum_j |y_ij v_j|)``, the size that the rounding of margins is relative to."""
-    return max(1.0, float((abs(Y) @ abs(v)).max()))
 
 
 def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float, float]]:
@@ -201,11 +209,10 @@ def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float
     ``sqrt(Delta / (R U)) lam' R`` tends to at least ``(r - 1) / sqrt(r)``, 1.28 for rho = 8: the gate fails
     in every phase from some phase on.
     """
-    rows = np.concatenate([problem.carrying, problem.idle])
-    Y = expansion.orthogonal_parts(problem.Z[rows], problem.w_star)
+    Y, _ = _margin_rows(problem)
     gamma, found = float(problem.gamma_star or 1.0), []
     for lam, v in zip(penalties, margin_rows_path(Y, penalties), strict=True):
-        new = expansion.predictor(Y, v, float(lam), RHO).w
+        new = v + (RHO - 1.0) * expansion.predictor(Y, v, float(lam), RHO)
         next_lam = lam / RHO
         slope = next_lam * new - Y.T @ softmax_weights(-(Y @ new))
         R = math.hypot(gamma / next_lam, float(np.linalg.norm(new)))
@@ -263,3 +270,15 @@ def _face_penalty(vertex: expansion.Vertex) -> float:
     w, c, free = np.abs(vertex.w_star), np.abs(vertex.c), vertex.face.is_free  # type: ignore[arg-type]
     room = w[free] if isinstance(vertex.face.norm, L1) else 1.0 - w[free]
     return 0.25 * float(vertex.gamma_star) * float((room / (c[free] + c.max() + 1e-300)).min(initial=1e300))
+
+
+def limit_readings(problem: PathProblem) -> Iterator[Reading]:
+    """Yield readings of E9 and E10, or E11, of planted problems, and of E12 of others."""
+    if problem.kind in STRICT:
+        yield from expansion_readings(problem)
+        yield from one_system_readings(problem)
+    elif problem.kind in IDLE:
+        yield from drift_readings(problem)
+    else:
+        for norm in (L1(), Linf()):
+            yield from vertex_readings(problem.Z, norm)

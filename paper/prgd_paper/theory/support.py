@@ -139,14 +139,17 @@ def max_margin_reference(data: Any) -> Reference:
         raise _not_separable(p, upper * scale / longest)
     p = np.where(p > ZERO_WEIGHT, p, 0.0)
     p /= p.sum()
-    best, active = _measured(Z, solved.w, p, scale), np.flatnonzero(p)
+    active = np.flatnonzero(p)
     w, a = refined(Z, active)
+    candidates = []
     # Refinement needs rows that are independent to rounding, and then its interval is the shorter one.
     if np.isfinite(w).all() and (a > 0.0).all():
         fine = np.zeros(len(Z))
         fine[active] = (a / a.sum()).astype(np.float64)
-        candidates = (_measured(Z, w.astype(np.float64), fine, scale), best)
-        best = min(candidates, key=lambda found: found.certificate.upper - found.certificate.lower)
+        candidates.append(_measured(Z, w.astype(np.float64), fine, scale))
+    if not candidates or candidates[0].certificate.gap > TOL:
+        candidates.append(_measured(Z, solved.w, p, scale))
+    best = min(candidates, key=lambda found: found.certificate.upper - found.certificate.lower)
     # Bounds that differ by a factor of 3 or more are rounding: no direction has a positive margin.
     if best.certificate.cosine <= 1.0 / 3.0:
         raise _not_separable(best.dual_weights, upper * scale / longest)
@@ -220,6 +223,8 @@ def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]
         outside = (active.T @ a - w).astype(np.float64)
         within = Q.T @ outside
         step = solve_triangular(R, short, trans="T")
-        w = w + (Q @ (step - within) + outside).astype(np.longdouble)
+        w, last = w + (Q @ (step - within) + outside).astype(np.longdouble), w
         a = a + solve_triangular(R, step - within).astype(np.longdouble)
+        if (w == last).all():
+            break
     return w, a

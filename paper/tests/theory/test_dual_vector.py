@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from prgd_paper.theory.claims.dual_vector import measure
 from prgd_paper.theory.dual_vector import diameter, divergence, dual_run, largest_step, linear_rate
-from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.samples import path_problem
 
 import prgd
 from prgd.algorithms.base import states
@@ -36,7 +36,7 @@ def test_every_p_of_the_simplex_gives_a_bound():
 @pytest.mark.parametrize("mode", ["l2", "l2 with an intercept", "l_1.5"])
 def test_e1_holds_on_each_kind_of_problem(mode, seed):
     found = measure(seed, mode, steps=60, max_size=20)
-    assert found is None or not (found.run.worst.is_violated or found.run.growth > 0.0)
+    assert found is None or not (found.worst.is_violated or found.growth > 0.0)
 
 
 def test_the_rate_of_the_toy_set_is_that_of_its_error():

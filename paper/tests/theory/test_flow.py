@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory.flow import gradient_flow
 from prgd_paper.theory.orthogonal_dynamics import orthogonal
-from prgd_paper.theory.sampled_runs import iterates
+from prgd_paper.theory.sampled_runs import gradient_flow, iterates
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
 

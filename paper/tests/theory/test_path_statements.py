@@ -12,10 +12,10 @@ from prgd_paper.theory import entropies
 from prgd_paper.theory import path_checks as checks
 from prgd_paper.theory.expansion import drift, margin_vertex, orthogonal_parts, path_expansion
 from prgd_paper.theory.path import path_points, regularization_path
+from prgd_paper.theory.path_checks import summarise
 from prgd_paper.theory.path_limits import expansion_readings, gate_ratios, one_system_readings
 from prgd_paper.theory.path_point import PathPoint
-from prgd_paper.theory.path_problems import KINDS, path_problem
-from prgd_paper.theory.path_survey import summarise
+from prgd_paper.theory.samples import KINDS, path_problem
 from prgd_paper.theory.support import max_margin_reference
 
 from prgd.datasets import toy

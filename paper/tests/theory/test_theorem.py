@@ -14,9 +14,8 @@ from prgd_paper.theory.claims.exponential import MIN_INRADIUS
 from prgd_paper.theory.cylinder import Constants, favorable_cylinder
 from prgd_paper.theory.rates import fit_rate
 from prgd_paper.theory.samples import random_nondegenerate
-from prgd_paper.theory.statements import Phase, check_statements
 from prgd_paper.theory.support import signed_rows
-from prgd_paper.theory.theorem import Ending, theorem_run
+from prgd_paper.theory.theorem import Ending, Phase, check_statements, theorem_run
 from prgd_paper.theory.velocity import decompose, direction_error
 
 import prgd

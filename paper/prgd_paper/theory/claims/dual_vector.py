@@ -6,20 +6,19 @@ import math
 from collections import Counter
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from prgd.algorithms import NGD, SteepestDescent
 from prgd.algorithms.base import states
-from prgd.core.types import Array
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
 from prgd_paper.theory.dual_vector import DualRun, dual_run, largest_step, linear_rate
-from prgd_paper.theory.path_problems import KINDS, PathProblem, path_problem
 from prgd_paper.theory.rates import RateFit, fit_rate
 from prgd_paper.theory.sampled_runs import log_times
+from prgd_paper.theory.samples import KINDS, PathProblem, path_problem
 
 WHERE = "beyond the paper: docs/exponential.md"
 SEEDS = range(105)  # fifteen problems of each kind
@@ -39,15 +38,7 @@ SHOWN = 15.0  # a rate shows if the predicted error falls by e^-15 at least with
 ERROR_FLOOR = 1e-12
 
 
-class Measured(NamedTuple):
-    """A problem and mode of E1, and its run."""
-
-    kind: str
-    mode: str
-    run: DualRun
-
-
-def measure(seed: int, mode: str, steps: int = STEPS, max_size: int = 200) -> Measured | None:
+def measure(seed: int, mode: str, steps: int = STEPS, max_size: int = 200) -> DualRun | None:
     """Return the run of E1 on one random problem, or None if labels and intercept leave it non-separable."""
     drawn, (options, q) = path_problem(seed, max_size), MODES[mode]
     X, y = drawn.Z * drawn.signs[:, None], drawn.signs
@@ -57,16 +48,16 @@ def measure(seed: int, mode: str, steps: int = STEPS, max_size: int = 200) -> Me
         return None
     eta = largest_step(drawn.Z, q, y if mode == "l2 with an intercept" else None)
     problem = Problem(X, y, scale="none", n_jobs=1, **options)
-    return Measured(drawn.kind, mode, dual_run(problem, found.dual_weights.dense(len(y)), eta, steps))
+    return dual_run(problem, found.dual_weights.dense(len(y)), eta, steps)
 
 
 @cache
-def _runs() -> tuple[Measured, ...]:
+def _runs() -> tuple[tuple[str, DualRun], ...]:
     """Return the runs of E1: every problem in l2, a third with an intercept, a third in another norm."""
-    found = [measure(seed, "l2") for seed in SEEDS]
-    found += [measure(seed, "l2 with an intercept") for seed in SEEDS if seed % 3 == 1]
-    found += [measure(seed, "l_1.5", max_size=40) for seed in SEEDS if seed % 3 == 2]
-    return tuple(run for run in found if run is not None)
+    found = [("l2", measure(seed, "l2")) for seed in SEEDS]
+    for mode, rest, size in (("l2 with an intercept", 1, 200), ("l_1.5", 2, 40)):
+        found += [(mode, measure(seed, mode, max_size=size)) for seed in SEEDS if seed % 3 == rest]
+    return tuple((mode, run) for mode, run in found if run is not None)
 
 
 SETTING = (
@@ -85,10 +76,9 @@ def rate_of_the_dual_vector() -> Finding:
     Count the runs in which a step exceeds the bound, or U_t grows, by more than rounding.
     """
     runs = _runs()
-    failures = sum(m.run.worst.is_violated or m.run.growth > 0.0 for m in runs)
-    tight = [m.run.worst.tightness for m in runs if not math.isnan(m.run.worst.tightness)]
-    counts = Counter(m.mode for m in runs)
-    said = ", ".join(f"{count} in {mode}" for mode, count in counts.items())
+    failures = sum(run.worst.is_violated or run.growth > 0.0 for _, run in runs)
+    tight = [run.worst.tightness for _, run in runs if not math.isnan(run.worst.tightness)]
+    said = ", ".join(f"{count} in {mode}" for mode, count in Counter(mode for mode, _ in runs).items())
     return Finding(
         (failures, "==", 0.0),
         f"{failures} of {len(runs)} runs ({said}) exceed the bound or let U_t grow; the largest t (U_t^2 - "
@@ -100,15 +90,10 @@ def rate_of_the_dual_vector() -> Finding:
     )
 
 
-class RateRun(NamedTuple):
-    """NGD on a set of known w_star: the fit of ``||u - gamma_star w_star||``, and the c of E2, or NaN."""
-
-    fit: RateFit
-    predicted: float
-
-
-def _rate_run(drawn: PathProblem, eta: float, predicted: float) -> RateRun:
-    problem, target = Problem(drawn.Z, scale="none", n_jobs=1), _target(drawn)
+def _rate(drawn: PathProblem, eta: float) -> RateFit:
+    """Return the fit of ``||u - gamma_star w_star||`` along NGD on a set of known w_star."""
+    problem = Problem(drawn.Z, scale="none", n_jobs=1)
+    target = float(drawn.gamma_star or math.nan) * np.asarray(drawn.w_star)
     size, t, error = float(np.linalg.norm(target)), [], []
     times = set(log_times(RATE_STEPS).tolist()) | set(range(0, RATE_STEPS + 1, RATE_STEPS // 150))
     for s in islice(states(problem, NGD(eta)), 2, RATE_STEPS + 1):
@@ -118,38 +103,21 @@ def _rate_run(drawn: PathProblem, eta: float, predicted: float) -> RateRun:
             error.append(now)
         if now < ERROR_FLOOR:
             break
-    return RateRun(fit_rate(t, error), predicted)
-
-
-def _target(drawn: PathProblem) -> Array:
-    if drawn.w_star is None or drawn.gamma_star is None:
-        raise ValueError(f"E2 needs a set whose w_star is known; got {drawn.name}.")
-    return drawn.gamma_star * drawn.w_star
+    return fit_rate(t, error)
 
 
 @cache
-def _strict() -> tuple[RateRun, ...]:
-    """Return NGD on sets with strict complementarity, support that does not span, and a rate that shows."""
-    found: list[RateRun] = []
+def _strict() -> tuple[tuple[RateFit, float], ...]:
+    """Return fits, and the c of E2: strict complementarity, support that does not span, a rate that shows."""
+    found: list[tuple[RateFit, float]] = []
     seed = KINDS.index("no span")
     while len(found) < RATE_SETS:
         drawn = path_problem(seed, SMALL)
         eta = largest_step(drawn.Z)
         predicted = linear_rate(drawn.Z, np.asarray(drawn.w_star), drawn.carrying, eta)
         if predicted * RATE_STEPS >= SHOWN:
-            found.append(_rate_run(drawn, eta, predicted))
+            found.append((_rate(drawn, eta), predicted))
         seed += len(KINDS)
-    return tuple(found)
-
-
-@cache
-def _idle() -> tuple[RateRun, ...]:
-    """Return NGD on sets with margin rows that carry no weight in any optimal p."""
-    found = []
-    for k in range(RATE_SETS):
-        kind = KINDS.index(("zero-weight rows", "uniform weights")[k % 2])
-        drawn = path_problem(kind + len(KINDS) * k, SMALL)
-        found.append(_rate_run(drawn, largest_step(drawn.Z), math.nan))
     return tuple(found)
 
 
@@ -161,17 +129,16 @@ def linear_rate_of_the_dual_vector() -> Finding:
     Fit the rate of the error of u, and compare it with the c that the limit predicts.
     """
     runs = _strict()
-    lowest = min(run.fit.interval[0] if run.fit.rate == "e^-ct" else 0.0 for run in runs)
-    exponential = [run for run in runs if run.fit.rate == "e^-ct"]
-    ratios = [run.fit.constant / run.predicted for run in exponential]
+    lowest = min(fit.interval[0] if fit.rate == "e^-ct" else 0.0 for fit, _ in runs)
+    ratios = [fit.constant / predicted for fit, predicted in runs if fit.rate == "e^-ct"]
     return Finding(
         (lowest, ">", 0.0),
-        f"On {len(exponential)} of {len(runs)} sets whose support vectors do not span the data, so that "
+        f"On {len(ratios)} of {len(runs)} sets whose support vectors do not span the data, so that "
         f"Assumption 5.4 fails, the error falls as e^-ct; the smallest lower end of a 95 % interval of c is "
         f"{lowest:.1e} a step. c is {min(ratios):.2f} to {max(ratios):.2f} times the smaller of -log(1 - eta "
         "lambda) and eta gamma_star (gamma' - gamma_star), with lambda the smallest curvature orthogonal to "
         "w_star and gamma' the smallest margin off the support.",
-        figures={"c": [run.fit.constant for run in runs], "over the predicted c": ratios},
+        figures={"c": [fit.constant for fit, _ in runs], "over the predicted c": ratios},
         setting=f"NGD from 0 with eta = 4 / D^2, up to {RATE_STEPS:,} steps, on the first {RATE_SETS} "
         f"planted sets of at most {SMALL} rows and columns whose predicted error falls by e^-{SHOWN:g} "
         "within them.",
@@ -186,7 +153,9 @@ def without_strict_complementarity() -> Finding:
 
     Fit the rate of the error of u on sets with margin rows that carry no weight, and take the exponents.
     """
-    fits = [run.fit for run in _idle()]
+    idle = [KINDS.index(("zero-weight rows", "uniform weights")[k % 2]) for k in range(RATE_SETS)]
+    drawn = [path_problem(kind + len(KINDS) * k, SMALL) for k, kind in enumerate(idle)]
+    fits = [_rate(problem, largest_step(problem.Z)) for problem in drawn]
     powers = [fit.constant for fit in fits if fit.rate == "t^-a"]
     linear = sum(fit.rate == "e^-ct" for fit in fits)
     low, high = (min(powers), max(powers)) if powers else (math.nan, math.nan)

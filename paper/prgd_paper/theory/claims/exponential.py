@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import count, islice
 
 import numpy as np
@@ -28,6 +28,7 @@ RAN = (
     f"from 0, ranks 2 to 4) of inradius {MIN_INRADIUS} or more. Such radii need w_star, which a user does "
     "not know; with the radii R_0 1.2^k of Section 7 PRGD freezes on most random sets (table-1-prgd-exp)."
 )
+found_by_running = partial(Finding, setting=RAN)
 
 
 @cache
@@ -65,7 +66,7 @@ def theorem_6_1() -> Finding:
     exponential = sum(fit.rate == "e^-ct" for fit in fits)
     lowest = min(fit.interval[0] if fit.rate == "e^-ct" else 0.0 for fit in fits)
     faster = min(fit.constant / run.guaranteed_rate for fit, run in zip(fits, _runs(), strict=True))
-    return Finding(
+    return found_by_running(
         (lowest, ">", 0.0),
         f"On {exponential} of {len(fits)} non-degenerate data sets (the toy and random ones of inradius "
         f"{MIN_INRADIUS} or more) the direction error of the proof's own algorithm falls as e^-ct; the "
@@ -78,7 +79,6 @@ def theorem_6_1() -> Finding:
             "c": [fit.constant for fit in fits],
             "warm-up steps": [run.warm_up_steps for run in _runs()],
         },
-        setting=RAN,
         would_change="A set that meets Assumption 5.4 on which the interval of c contains 0.",
         what="smallest lower end of a 95 % interval of c",
     )
@@ -166,10 +166,9 @@ def theorem_6_1_s1_s3() -> Finding:
     """
     failures, _ = _failures("S1", "S3")
     phases = sum(len(run.phases) for run in _runs())
-    return Finding(
+    return found_by_running(
         (failures, "==", 0.0),
         f"They fail {failures} times on {len(_runs())} runs of {phases:,} phases together.",
-        setting=RAN,
         would_change="A run in which one of them fails by more than rounding.",
         what="failures of (S1) and (S3), over all runs",
     )
@@ -192,7 +191,7 @@ def theorem_6_1_s2() -> Finding:
     """
     failures, corrected = _failures("S2")
     first = max(run.statements["S2"].fails_at or 0 for run in _runs())
-    return Finding(
+    return found_by_running(
         (failures, "==", 0.0),
         f"The printed bounds fail on {failures} of {len(_runs())} runs, by phase {first} at the latest: "
         "their rates are swapped. No data are needed to see it: 1 - 2 mu < 1 - mu^2, so that the lower bound "
@@ -200,7 +199,6 @@ def theorem_6_1_s2() -> Finding:
         f"if eta = mu D is 1). With both corrected (S2) fails on {corrected} runs, and what the proof draws "
         "from it, the exponential growth of <w(2k+1), w_star> and the theorem, stands.",
         figures={"corrected fails": corrected},
-        setting=RAN,
         given_in="Appendix C.1, Phase II (eta, T_k, R_k). Every mu in (0, 1/2), D and H agree, since the two "
         "printed bounds contradict each other for large k; for mu >= 1/2 they are not defined.",
         would_change="A mu in (0, 1/2) with 1 - 2 mu >= 1 - mu^2; there is none.",
@@ -223,12 +221,11 @@ def theorem_6_1_s4_s5() -> Finding:
     """
     _, failures = _failures("S4", "S5")
     displays, _ = _failures("S4")
-    return Finding(
+    return found_by_running(
         (failures, "==", 0.0),
         f"With rates between -log(1 - mu^2) / 2 and log((1 + mu) / (1 - mu)) a phase, k + 1 phases at 2k + "
         f"2, they fail {failures} times on {len(_runs())} runs.",
         caveat=f"The displays that prove (S4) rest on the swapped (S2) and fail on {displays} runs.",
-        setting=RAN,
         would_change="A run that leaves the bounds with these rates.",
         what="failures of (S4) and (S5) with explicit rates, over all runs",
     )
@@ -247,12 +244,11 @@ def theorem_6_1_s6() -> Finding:
     Ask for the statement with explicit constants; its display is a square too large.
     """
     displays, failures = _failures("S6")
-    return Finding(
+    return found_by_running(
         (failures, "==", 0.0),
         f"The outer equality, with explicit constants, fails on {failures} of {len(_runs())} runs.",
         caveat="The middle one lacks a square root (the square of the error is 2 (1 - cos)) and fails on "
         f"{displays} runs.",
-        setting=RAN,
         would_change="A run whose error leaves the bounds with explicit constants.",
         what="runs on which the outer equality fails",
     )
@@ -270,13 +266,12 @@ def theorem_6_1_s7() -> Finding:
     """
     _, failures = _failures("S7")
     shares = [p.margin_error / p.error for run in _runs() for p in run.phases]
-    return Finding(
+    return found_by_running(
         (failures, "==", 0.0),
         f"The margin error leaves the range from rho sin(angle) to the direction error on {failures} of "
         f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}). "
         "Lemma A.1, which the proof cites, gives the upper side; the lower one is Lemma C.2, since the "
         "square of e^-Theta(t) is e^-Theta(t).",
-        setting=RAN,
         would_change="A run whose margin error leaves the range.",
         what="runs on which the margin error leaves its bounds",
     )

@@ -50,14 +50,13 @@ def gd_direction() -> Finding:
     """
     product = _over_limit(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
     worst = float(np.abs(product - 1.0).max())
-    return Finding(
+    return runs.gd_finding(
         (worst, "<=", 0.05),
         f"On {len(product)} sets log t times the error of direction is within {worst:.1%} of gamma_star "
         f"||v_star||, relative, from log t = {0.1 * runs.LAST_LOG_T:,.0f} on. That limit is positive exactly "
         "when the mean is elsewhere, and bounds the error from both sides.",
         figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
         what="largest relative distance of (log t) e(t) from its limit",
-        setting=runs.GD_SETTING,
         would_change=LIMITS,
     )
 
@@ -71,7 +70,7 @@ def gd_margin() -> Finding:
     product = _over_limit(lambda f: f.margin, _steepest)
     scaled = [(f.margin * f.log_t**2)[f.log_t >= math.log(runs.GD_STEPS)] for f in runs.gd_runs()]
     growth = [float(error[-1] / error[0]) for error in scaled]
-    return Finding(
+    return runs.gd_finding(
         (min(growth), ">=", 1.0),
         f"(log t)^2 times the margin error grows by factors of {min(growth):.0e} to {max(growth):.0e} from t "
         f"= {runs.GD_STEPS:,} to the end, where the bound asks that it does not vanish: the error itself is "
@@ -79,7 +78,6 @@ def gd_margin() -> Finding:
         "<v_star, -P_perp(z_i)>. The bound holds and is not tight.",
         figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
         what="smallest growth of (log t)^2 times the margin error",
-        setting=runs.GD_SETTING,
         would_change="A set on which (log t)^2 times the margin error goes to 0.",
     )
 
@@ -111,14 +109,13 @@ def ngd_direction() -> Finding:
     right = sum(abs(a - 1.0) <= CLOSE for a in powers)
     other = sum(fit.rate != "undecided" for fit in fits) - right
     n = len(fits)
-    return Finding(
+    return runs.ngd_finding(
         ((right / n, (n - other) / n), ">=", 0.5),
         f"t^-a is fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} with a within {CLOSE:g} of 1 on "
         f"{right} of {n} sets; all exponents are {min(powers):.3f} to {max(powers):.3f}. No subsequence is "
         f"needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="share of sets",
-        setting=runs.NGD_SETTING,
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
     )
@@ -134,7 +131,7 @@ def ngd_margin() -> Finding:
     powers = [fit.constant for fit in fits if fit.rate == "t^-a"]
     near = sum(abs(a - 1.0) <= CLOSE for a in powers)
     faster = any(fit.rate == "e^-ct" for fit in fits)
-    return Finding(
+    return runs.ngd_finding(
         (math.inf if faster else max(powers), "<=", 2.0),
         f"The exponents are {min(powers):.3f} to {max(powers):.3f}, and within {CLOSE:g} of 1 on {near} of "
         f"{len(fits)} sets: the error is Theta(1/t) there, so the bound holds and is not tight. On "
@@ -142,7 +139,6 @@ def ngd_margin() -> Finding:
         f"the orthogonal parts of the support vectors surround 0. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="largest exponent",
-        setting=runs.NGD_SETTING,
         not_given="the step from which on its asymptotic rate must show",
         would_change="A set on which the margin error falls faster than 1 / t^2, at ever longer horizons.",
     )

@@ -9,10 +9,11 @@ from functools import cache
 import numpy as np
 
 from prgd_paper.claims import Finding, claim
-from prgd_paper.theory import path_survey as survey
-from prgd_paper.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR, Reading
-from prgd_paper.theory.path_limits import FALL, NEXT, RHO, drift_distance, gate_ratios
-from prgd_paper.theory.path_problems import KINDS, PathProblem, path_problem
+from prgd_paper.theory import path_checks as checks
+from prgd_paper.theory import path_limits as limits
+from prgd_paper.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR
+from prgd_paper.theory.path_limits import FALL, NEXT, RHO
+from prgd_paper.theory.samples import KINDS, PathProblem, path_problem
 
 WHERE = "beyond the paper: docs/exponential.md"
 SEEDS = range(7)  # one problem of each kind
@@ -21,7 +22,7 @@ POINTS = 4  # penalties of a path, each a hundredth of the one before
 LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limits
 SETTING = (
     f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
-    f"({', '.join(KINDS)}), in {', '.join(survey.SETTINGS)}: {POINTS} points of the path and as many random "
+    f"({', '.join(KINDS)}), in {', '.join(checks.SETTINGS)}: {POINTS} points of the path and as many random "
     "points around it, in extended precision, and random w of lengths up to 3e5, half of them with sample "
     "weights, in float64."
 )
@@ -33,14 +34,14 @@ LIMIT_SETTING = (
 
 
 @cache
-def _survey() -> dict[str, survey.Summary]:
+def _survey() -> dict[str, checks.Summary]:
     """Return readings of E4 to E8 on all sets and settings, summarised."""
-    found: list[Reading] = []
+    found: list[checks.Reading] = []
     for problem in _problems(SEEDS):
-        for setting in survey.SETTINGS:
-            found += survey.path_readings(problem, setting, POINTS)
-        found += survey.any_point_readings(problem.Z, problem.signs, len(found))
-    return survey.summarise(found)
+        for setting in checks.SETTINGS:
+            found += checks.path_readings(problem, setting, POINTS)
+        found += checks.any_point_readings(problem.Z, problem.signs, len(found))
+    return checks.summarise(found)
 
 
 def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[PathProblem]:
@@ -48,15 +49,15 @@ def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[Path
 
 
 @cache
-def _limits(kinds: tuple[str, ...]) -> dict[str, survey.Summary]:
+def _limits(kinds: tuple[str, ...]) -> dict[str, checks.Summary]:
     """Return readings of E9 to E12 on sets of some kinds, summarised."""
-    return survey.summarise(
-        r for problem in _problems(LIMIT_SEEDS, kinds) for r in survey.limit_readings(problem)
+    return checks.summarise(
+        r for problem in _problems(LIMIT_SEEDS, kinds) for r in limits.limit_readings(problem)
     )
 
 
 def _finding(
-    found: dict[str, survey.Summary],
+    found: dict[str, checks.Summary],
     names: tuple[str, ...],
     sentence: str,
     would_change: str,
@@ -174,7 +175,7 @@ def inexact_phases() -> Finding:
     ratios = [
         ratio
         for problem in _problems(LIMIT_SEEDS, ("uniform weights",))
-        for _, _, ratio in gate_ratios(problem, [1e-7, 1e-9])
+        for _, _, ratio in limits.gate_ratios(problem, [1e-7, 1e-9])
     ]
     r = RHO * math.exp(1.0 / RHO - 1.0)
     return _finding(
@@ -200,7 +201,7 @@ def expansion() -> Finding:
 
     Count the sets on which the remainder does not fall 50 times where lam falls 10 times, or a bound fails.
     """
-    found = _limits(survey.STRICT)
+    found = _limits(limits.STRICT)
     return _finding(
         found,
         ("E9", "E9 c_2", "E9 norm", "E9 whole path", "E9 U"),
@@ -221,7 +222,7 @@ def one_system() -> Finding:
 
     Hold predictor, h and its margin against the leading terms at 1e-4 of the smallest curvature.
     """
-    found = _limits(survey.STRICT)
+    found = _limits(limits.STRICT)
     return _finding(
         found,
         ("E10 h", "E10 predictor", "E10 constant", "E10 with lam", "E10 gap of h", "E10 100-fold"),
@@ -244,8 +245,8 @@ def drift_of_the_path() -> Finding:
 
     Count the points at which one of the two bounds fails that force v / log(1/lam) to b.
     """
-    found = _limits(survey.IDLE)
-    apart = [drift_distance(problem) for problem in _problems(LIMIT_SEEDS, survey.IDLE)]
+    found = _limits(limits.IDLE)
+    apart = [limits.drift_distance(problem) for problem in _problems(LIMIT_SEEDS, limits.IDLE)]
     return _finding(
         found,
         ("E11 length", "E11 idle rows"),
@@ -266,7 +267,7 @@ def linear_programs() -> Finding:
 
     Count the programs whose remainder at a smaller lam is more than twice what exp(-kappa/lam) / lam says.
     """
-    found = _limits(tuple(kind for kind in KINDS if kind not in (*survey.STRICT, *survey.IDLE)))
+    found = _limits(tuple(kind for kind in KINDS if kind not in (*limits.STRICT, *limits.IDLE)))
     return _finding(
         found,
         ("E12", "E12 gap", "E12 every row"),

@@ -33,13 +33,12 @@ def gd_converges() -> Finding:
     limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in runs.gd_runs()]
     worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(runs.gd_runs(), limits, strict=True))
     last = max(float(f.direction[-1]) for f in runs.gd_runs())
-    return Finding(
+    return runs.gd_finding(
         (worst, "<=", 0.02),
         f"At log t = {runs.LAST_LOG_T:,.0f} the errors of direction are at most {last:.0e}, and within "
         f"{worst:.0e} of ||v_star|| / <w, w_star>, relative, which goes to 0 like 1 / log t.",
         figures={"largest error left": last},
         what="largest relative distance of the error from its asymptote",
-        setting=runs.GD_SETTING,
         would_change="A set on which the error of direction stays away from 0.",
     )
 
@@ -57,14 +56,13 @@ def gd_norm() -> Finding:
     slopes = [runs.gamma_star(f) * _slope(f.log_t, np.linalg.norm(f.w, axis=1)) for f in runs.gd_runs()]
     bounds = [float((f.direction * f.log_t)[f.t >= 100].max()) for f in runs.gd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
-    return Finding(
+    return runs.gd_finding(
         (worst, "<=", 0.05),
         "The norm grows like (log t) / gamma_star: its slope over the last decade of log t is within "
         f"{worst:.0e} of 1 / gamma_star on {len(slopes)} sets. e(t) log t stays below {max(bounds):.2f} "
         "from t = 100 on.",
         figures={"slopes times gamma_star": [round(s, 4) for s in slopes]},
         what="largest relative distance of the slope from 1 / gamma_star",
-        setting=runs.GD_SETTING,
         would_change="A set on which ||w|| / log t goes to 0 or to infinity.",
     )
 
@@ -85,13 +83,12 @@ def ngd_norm() -> Finding:
     ]
     bounds = [float((f.direction * f.t)[f.t >= 100].max()) for f in runs.ngd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
-    return Finding(
+    return runs.ngd_finding(
         (worst, "<=", 0.05),
         f"The norm grows like eta gamma_star t: its slope over the last decade is within {worst:.1e} of "
         f"that, relative, on {len(slopes)} sets. e(t) t stays below {max(bounds):.1f} from t = 100 on.",
         figures={"slopes over eta gamma_star": [round(s, 6) for s in slopes]},
         what="largest relative distance of the slope from eta gamma_star",
-        setting=runs.NGD_SETTING,
         would_change="A set on which ||w|| / t goes to 0 or to infinity.",
     )
 
@@ -120,7 +117,7 @@ def ngd_orthogonal_part() -> Finding:
     # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
     curvature = min(target.curvature[0] * math.exp(target.log_loss_star) for target in targets)
     slope = max(float(np.linalg.norm(target.gradient(target.v_star))) for target in targets)
-    return Finding(
+    return runs.ngd_finding(
         (max(growth), "<=", 1.0),
         f"On {len(growth)} sets the largest distance in the last decade of t is at most {max(growth):.2f} of "
         f"the largest before. It is below 1e-6 at the end on {arrived} of them: there P_perp(w(t)) is not "
@@ -128,7 +125,6 @@ def ngd_orthogonal_part() -> Finding:
         f"its smallest curvature there {curvature:.1e}, positive.",
         figures={"growth": [round(x, 4) for x in growth], "curvature": curvature},
         what="largest distance from v_star in the last decade, over the largest before",
-        setting=runs.NGD_SETTING,
         would_change="A set on which the distance grows without bound.",
     )
 
@@ -149,7 +145,7 @@ def gd_limit_as_printed() -> Finding:
     worst = max(
         abs(slope * runs.gamma_star(f) - 1.0) for slope, f in zip(slopes, runs.gd_runs(), strict=True)
     )
-    return Finding(
+    return runs.gd_finding(
         ((min(slopes), max(slopes)), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
         f"{worst:.0e} of 1 / gamma_star, and not with slope 1: w(t) - w_star log t diverges. With L a mean "
@@ -159,7 +155,6 @@ def gd_limit_as_printed() -> Finding:
         tolerance=0.05,
         figures={"slopes": [round(s, 3) for s in slopes]},
         what="growth of <w, w_star> per log t",
-        setting=runs.GD_SETTING,
         given_in="Theorem C.7: L as in Section 3, a mean over the rows, and w_star of norm 1. With a sum in "
         "place of the mean the slope is the same",
         would_change="A reading in which w_star has norm 1 / gamma_star, as in the work that is quoted: then "
@@ -184,13 +179,12 @@ def gd_limit_corrected() -> Finding:
         weights = runs.GD_ETA / g.n * np.exp(-(g.Z[g.is_support] @ limit.w_tilde))
         equation = max(equation, float(np.linalg.norm(g.Z[g.is_support].T @ weights - limit.slope)))
         signs.append(limit.along)
-    return Finding(
+    return runs.gd_finding(
         (worst, "<=", 0.01),
         f"At log t = {runs.LAST_LOG_T:,.0f} w(t) - (w_star / gamma_star) log t is within {worst:.1e} of w~, "
         f"relative, and its orthogonal part within {off:.1e} of v_star, on {len(signs)} sets; w~ solves its "
         f"equation to {equation:.0e}. <w~, w_star> is {min(signs):.1f} to {max(signs):.1f}.",
         figures={"part along w_star": [round(c, 3) for c in signs], "equation": equation},
         what="largest relative distance of w(t) - (w_star / gamma_star) log t from w~",
-        setting=runs.GD_SETTING,
         would_change="A set on which that difference stays away from w~.",
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from prgd.algorithms import GD, NGD
 from prgd.datasets import Dataset, toy
 from prgd.problem import Problem
-from prgd_paper.theory.flow import gradient_flow
+from prgd_paper.claims import Finding
 from prgd_paper.theory.orthogonal_dynamics import Trace, follow, orthogonal, seen_from_the_ray
-from prgd_paper.theory.sampled_runs import iterates, log_times
+from prgd_paper.theory.sampled_runs import gradient_flow, iterates, log_times
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
 
@@ -30,6 +30,7 @@ NGD_SETTING = (
     f"The toy set with gamma_star = 0.3 and random sets that meet the conditions, seeds 0 to {SEEDS[-1]}. "
     f"NGD from 0 with eta = {NGD_ETA:g}, {NGD_STEPS:,} steps."
 )
+gd_finding, ngd_finding = (partial(Finding, setting=setting) for setting in (GD_SETTING, NGD_SETTING))
 
 
 def sets() -> list[Dataset]:

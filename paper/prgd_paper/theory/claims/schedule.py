@@ -13,7 +13,7 @@ from prgd.algorithms.base import states
 from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
-from prgd_paper.theory.newton import minimise_log_mean_exp
+from prgd_paper.theory.entropies import minimise_soft_loss
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.rates import RateFit, fit_rate
 from prgd_paper.theory.samples import random_nondegenerate
@@ -43,18 +43,12 @@ class ScheduleRun:
 
     Attributes
     ----------
-    kind : str
-    shape : tuple of int
-    gamma : float, the largest margin over the largest row norm.
     steps, bounds : steps to each of LEVELS, infinite if not reached, and what the theorem allows.
     excess : the largest ``(F - min F) / log n`` at the end of a phase.
     margin : the largest error of the margin at the end of a phase, over its bound.
     t, error : the ends of the phases, and the relative margin error there.
     """
 
-    kind: str
-    shape: tuple[int, ...]
-    gamma: float
     steps: tuple[float, ...]
     bounds: tuple[int, ...]
     excess: float
@@ -106,7 +100,7 @@ def schedule_problem(seed: int) -> tuple[str, Array]:
 @cache
 def measured(seed: int) -> ScheduleRun:
     """Run accelerated PRGD on one set for as many steps as the bound allows for the smallest of LEVELS."""
-    kind, Z = schedule_problem(seed)
+    _, Z = schedule_problem(seed)
     problem, algorithm = Problem(Z, scale="none", n_jobs=1), AcceleratedPRGD()
     gamma_star = max_margin_reference(Z).gamma_star
     walk = states(problem, algorithm)
@@ -129,9 +123,6 @@ def measured(seed: int) -> ScheduleRun:
                 break
         s = after
     return ScheduleRun(
-        kind=kind,
-        shape=Z.shape,
-        gamma=gamma_star / problem.max_norm,
         steps=tuple(steps),
         bounds=bounds,
         excess=excess,
@@ -143,7 +134,7 @@ def measured(seed: int) -> ScheduleRun:
 
 def excess_bound(Z: Array, lam: float, w: Array) -> float:
     """Return ``F(w) - min F``, where F at Newton's minimiser less its duality gap stands for the minimum."""
-    end = PathPoint(Z, minimise_log_mean_exp(-Z, lam, w).x)
+    end = PathPoint(Z, minimise_soft_loss(Z, lam, w).astype(np.float64))
     return float(PathPoint(Z, w).objective(lam) - (end.objective(lam) - end.duality_gap(lam)))
 
 
