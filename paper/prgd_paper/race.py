@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +25,6 @@ from prgd.running.result import Result
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import record_times
 
-# Styles of algorithms that have none of their own: of the user, or a second one of a kind.
-SPARE = (
-    fig.Style(fig.BLUE, "dashdot", "circle"),
-    fig.Style(fig.SKY, "longdash", "diamond"),
-    fig.Style(fig.PURPLE, "dash", "star"),
-    fig.Style(fig.GREEN, "dot", "square"),
-    fig.Style(fig.BLACK, "solid", "x"),
-    fig.Style(fig.VERMILLION, "dash", "cross"),
-)
 BEST, DOUBT = fig.Style(fig.GREY, "dash"), "how far the best known margin may be off"
 
 
@@ -218,10 +210,8 @@ def figure(finishes: Sequence[Finish], known: tuple[float, float], title: str) -
 def _styles(finishes: Sequence[Finish]) -> dict[str, fig.Style]:
     """Return the styles by name: those of the report for its methods, and spare ones for all others."""
     own = {name.lower().replace(" ", "-"): style for name, style in fig.STYLES.items()}
-    found = {finish.name: own[finish.name] for finish in finishes if finish.name in own}
-    others = [finish.name for finish in finishes if finish.name not in own]
-    spare = [style for style in SPARE if style.colour not in {s.colour for s in found.values()}] or SPARE
-    return found | {name: spare[k % len(spare)] for k, name in enumerate(others)}
+    spare = cycle(fig.SPARE)
+    return {f.name: own.get(f.name) or next(spare) for f in finishes}
 
 
 def _bounds(finishes: Sequence[Finish], best: float) -> fig.Panel:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,7 +53,15 @@ STYLES = {
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after
-SPARE = (Style(SKY, "dash", "star"), Style(GREY, "dashdot", "square"))
+# Styles of methods that have none of their own: of a user, or a second one of a kind.
+SPARE = (
+    Style(SKY, "dash", "star"),
+    Style(GREY, "dashdot", "square"),
+    Style(BLUE, "dashdot", "diamond"),
+    Style(PURPLE, "dash", "circle"),
+    Style(GREEN, "dot", "cross"),
+    Style(BLACK, "solid", "x"),
+)
 
 
 def style_of(name: str) -> Style:
@@ -263,15 +271,6 @@ def plain(value: Any) -> Any:
     [1.0, None, 0.333333]
     """
     return checks.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
-
-
-def thinned(line: Line, max_points: int = 300) -> Line:
-    """Return the line with at most ``max_points`` points, spaced evenly in the order of the points."""
-    n = len(line.x)
-    if n <= max_points:
-        return line
-    kept = np.unique(np.linspace(0, n - 1, max_points).round().astype(int))
-    return replace(line, x=np.asarray(line.x)[kept], y=np.asarray(line.y)[kept])
 
 
 def two_classes(points: Any, size: float) -> list[Points]:

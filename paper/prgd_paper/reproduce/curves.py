@@ -21,7 +21,7 @@ from prgd.running.loop import run
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 from prgd_paper.claims.registry import TOO_FEW
 from prgd_paper.methods import GameDynamics
-from prgd_paper.report.elements import BY_NAME, Band, Line, Mark, Style, floored, thinned
+from prgd_paper.report.elements import BY_NAME, Band, Line, Mark, Style, floored
 from prgd_paper.reproduce.experiment import Row
 from prgd_paper.theory.sampled_runs import log_times
 
@@ -284,8 +284,7 @@ def error_lines(
     for name in names or curves.method.unique():
         is_shown = (curves.method == name) & error.notna()
         style = styles.get(name, BY_NAME)
-        line = Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style)
-        lines.append(thinned(line))
+        lines.append(Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style))
     return lines
 
 
@@ -296,7 +295,7 @@ def error_bands(rows: Any, x: str) -> list[Mark]:
         pivot = where(rows, method=name).pivot(index="seed", columns=x, values="error")
         low, middle, high = floored(np.quantile(pivot.to_numpy(), [0.05, 0.5, 0.95], axis=0))
         at = pivot.columns.to_numpy(dtype=float)
-        marks += [Band(name, at, low, high), thinned(Line(name, at, middle))]
+        marks += [Band(name, at, low, high), Line(name, at, middle)]
     return marks
 
 

@@ -85,7 +85,7 @@ def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> 
         shown = (places <= last) & (errors < 1.0)
         if shown.any():
             y = np.maximum(fig.floored(errors[shown]), LOWEST)
-            lines.append(fig.thinned(fig.Line(method, places[shown], y, 1.6, style=styles[method])))
+            lines.append(fig.Line(method, places[shown], y, 1.6, style=styles[method]))
     if not lines:
         return None
     lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
@@ -172,11 +172,7 @@ def extended(rows: Any, settings: Any) -> fig.Table:
 def _other_theorems(methods: list[str]) -> str:
     """Return why some rates are not decided, whatever their runs do."""
     found = {m: RATES[m].not_ours for m in methods if m in RATES}
-    return "".join(f" {m} has nothing to count: {_lower(reason)}" for m, reason in found.items() if reason)
-
-
-def _lower(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
+    return "".join(f" {m} has nothing to count: {r[0].lower()}{r[1:]}" for m, r in found.items() if r)
 
 
 def _two(value: Any) -> str:

@@ -75,7 +75,7 @@ def _lines(rows: Any, facts: SetFacts, names: Sequence[str], x: str) -> list[fig
         if shown.any():
             y = np.maximum(fig.floored(error[shown]), LOWEST)
             at = curve[x].to_numpy(float)[shown]
-            found.append(fig.thinned(fig.Line(name, at, y, 1.8, has_markers=False, style=style)))
+            found.append(fig.Line(name, at, y, 1.8, has_markers=False, style=style))
     return found
 
 
@@ -114,7 +114,7 @@ def _closer(rows: Any, settings: Any, sets: list[SetFacts]) -> fig.Figure:
             error, t = error_of(curve, is_second), curve.t.to_numpy(float)
             y = np.maximum(fig.floored(error), LOWEST)
             x = t[error < 1.0] / 1000.0
-            marks.append(fig.thinned(fig.Line(name, x, y[error < 1.0], 1.8, False, style=style)))
+            marks.append(fig.Line(name, x, y[error < 1.0], 1.8, False, style=style))
     panels = (
         fig.Panel(
             digits.name, tuple(marks), "thousands of steps t", ERROR, y_log=True, y_range=(LOWEST, 1.0)
@@ -135,11 +135,7 @@ def _bound_panel(rows: Any, facts: SetFacts) -> fig.Panel:
     t, over, bound = excess(rows, facts)
     lines = [
         fig.Line("bound of Theorem E1", t, bound, 1.6, has_markers=False, style=fig.Style(fig.GREY, "dash")),
-        fig.thinned(
-            fig.Line(
-                "u of NGD", t, fig.floored(over), 1.8, has_markers=False, style=fig.Style(fig.BLUE, "solid")
-            )
-        ),
+        fig.Line("u of NGD", t, fig.floored(over), 1.8, has_markers=False, style=fig.Style(fig.BLUE)),
     ]
     lowest = 10.0 ** math.floor(math.log10(max(float(fig.floored(over).min()), LOWEST)))
     name = "||u||² / gamma_star² - 1"

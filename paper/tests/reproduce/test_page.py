@@ -92,11 +92,6 @@ def test_plain_numbers_only():
     assert fig.plain({"a": (1, float("inf"), 1e-20), "b": "x"}) == {"a": [1, None, 1e-20], "b": "x"}
 
 
-def test_thinned_keeps_both_ends():
-    line = fig.thinned(fig.Line("x", list(range(1000)), list(range(1000)), fig.style_of("NGD")), 50)
-    assert (line.x[0], line.x[-1], len(line.x)) == (0, 999, 50)
-
-
 def test_unknown_methods_have_a_style():
     assert fig.style_of("something new").colour.startswith("#")
 
