@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.checks import check_integer
-from prgd.core.types import Array
+from prgd.core.types import Array, Mask
 
 Reals = npt.NDArray[Any]  # float64, or longdouble where rounding must be smaller
 NEAR_ONE = 1e-2  # orders of entropies this near to Shannon's are computed as corrections to it
 
 
-def classes_of(n: int, groups: Any = None) -> Iterator[npt.NDArray[np.bool_]]:
+def classes_of(n: int, groups: Any = None) -> Iterator[Mask]:
     """Yield a mask of the rows of each class; of all rows if there are no groups."""
     if groups is None:
         yield np.ones(n, dtype=bool)
@@ -52,14 +52,23 @@ def softmax_weights(log_weights: Any, sample_weight: Any = None, groups: Any = N
     >>> softmax_weights([0.0, np.log(3.0)]).round(12).tolist()
     [0.25, 0.75]
     """
-    a = _reals(log_weights)
-    q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
-    p, masks = np.zeros_like(a), list(classes_of(a.size, groups))
+    a, q, masks = _counted(log_weights, sample_weight, groups)
+    p = np.zeros_like(a)
     for mask in masks:
-        counted = mask & (q > 0.0)  # rows of sample weight 0 do not count, not even as the largest
-        mass = q[counted] * np.exp(a[counted] - a[counted].max())
-        p[counted] = mass / (mass.sum() * len(masks))
+        mass = q[mask] * np.exp(a[mask] - a[mask].max())
+        p[mask] = mass / (mass.sum() * len(masks))
     return p
+
+
+def _counted(log_weights: Any, sample_weight: Any, groups: Any) -> tuple[Reals, Reals, list[Mask]]:
+    """Return floats (longdouble if they were), sample weights, and the rows of each class that count.
+
+    Rows of sample weight 0 do not count, not even as the largest.
+    """
+    a = np.asarray(log_weights)
+    a = a if a.dtype == np.longdouble else a.astype(np.float64)
+    q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
+    return a, q, [mask & (q > 0.0) for mask in classes_of(a.size, groups)]
 
 
 def log_sum_exp(log_weights: Any, sample_weight: Any = None, groups: Any = None) -> Any:
@@ -70,12 +79,8 @@ def log_sum_exp(log_weights: Any, sample_weight: Any = None, groups: Any = None)
     >>> bool(log_sum_exp([1e5, 1e5]) == 1e5 + np.log(2.0))
     True
     """
-    a = _reals(log_weights)
-    q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
-    tops = []
-    for mask in classes_of(a.size, groups):
-        counted = mask & (q > 0.0)
-        tops.append(a[counted].max() + np.log((q[counted] * np.exp(a[counted] - a[counted].max())).sum()))
+    a, q, masks = _counted(log_weights, sample_weight, groups)
+    tops = [a[mask].max() + np.log((q[mask] * np.exp(a[mask] - a[mask].max())).sum()) for mask in masks]
     return sum(tops) / len(tops)
 
 
@@ -105,11 +110,8 @@ def renyi_entropy(log_weights: Any, order: float = 1.0, sample_weight: Any = Non
     """
     if not order > 0.0:
         raise ValueError(f"The order of an entropy must be positive; got {order!r}.")
-    a = _reals(log_weights)
-    q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
-    counted = q > 0.0
-    found = [_entropy(a[mask & counted], order, q[mask & counted]) for mask in classes_of(a.size, groups)]
-    return sum(found) / len(found)
+    a, q, masks = _counted(log_weights, sample_weight, groups)
+    return sum(_entropy(a[mask], order, q[mask]) for mask in masks) / len(masks)
 
 
 def _entropy(a: Reals, order: float, q: Reals) -> Any:
@@ -146,10 +148,8 @@ def entropy_excess(log_weights: Any, sample_weight: Any = None, groups: Any = No
     >>> bool(abs(entropy_excess(a) - (renyi_entropy(a) - renyi_entropy(a, np.inf))) < 1e-15)
     True
     """
-    a = _reals(log_weights)
+    a, _, masks = _counted(log_weights, sample_weight, groups)
     p = softmax_weights(a, sample_weight, groups)
-    counted = np.ones(a.size, bool) if sample_weight is None else np.asarray(sample_weight) > 0.0
-    masks = [mask & counted for mask in classes_of(a.size, groups)]
     return sum((p[mask] * (a[mask].max() - a[mask])).sum() for mask in masks)
 
 
@@ -186,12 +186,6 @@ def entropy_excess_bound(n: int, sample_weight: Any = None, groups: Any = None) 
         others = (q[mask].sum() - q[mask].min()) / q[mask].min()
         found.append(float(lambertw(others / math.e).real))
     return sum(found) / len(found)
-
-
-def _reals(a: Any) -> Reals:
-    """Return an array of floats, longdouble if it was."""
-    a = np.asarray(a)
-    return a if a.dtype == np.longdouble else np.asarray(a, dtype=np.float64)
 
 
 NEAR = 1e-4  # a step that moves margins apart by less than this is in the region of quadratic convergence

@@ -57,7 +57,12 @@ def run_until(
 
 
 def iterates(
-    problem: Problem, algorithm: Any, times: Times, w0: Any = None, *, until: Until | None = None
+    problem: Problem,
+    algorithm: Any,
+    times: Times,
+    w0: Any = None,
+    *,
+    until: Until | None = None,
 ) -> Array:
     """Run an algorithm and return its iterates at some times.
 

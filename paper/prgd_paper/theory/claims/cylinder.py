@@ -22,7 +22,6 @@ def _cylinders() -> tuple[FavorableCylinder, ...]:
     return tuple(favorable_cylinder(random_nondegenerate(seed)) for seed in range(VELOCITY_SETS))
 
 
-@cache
 def _checks(kind: str) -> tuple[BoundCheck, ...]:
     return tuple(check_bound(found.geometry, kind, starts=100) for found in _cylinders())
 

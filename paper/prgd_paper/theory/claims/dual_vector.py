@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -51,7 +50,6 @@ def measure(seed: int, mode: str, steps: int = STEPS, max_size: int = 200) -> Du
     return dual_run(problem, found.dual_weights.dense(len(y)), eta, steps)
 
 
-@cache
 def _runs() -> tuple[tuple[str, DualRun], ...]:
     """Return the runs of E1: every problem in l2, a third with an intercept, a third in another norm."""
     found = [("l2", measure(seed, "l2")) for seed in SEEDS]
@@ -106,7 +104,6 @@ def _rate(drawn: PathProblem, eta: float) -> RateFit:
     return fit_rate(t, error)
 
 
-@cache
 def _strict() -> tuple[tuple[RateFit, float], ...]:
     """Return fits, and the c of E2: strict complementarity, support that does not span, a rate that shows."""
     found: list[tuple[RateFit, float]] = []
