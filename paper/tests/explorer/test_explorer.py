@@ -13,6 +13,7 @@ import numpy as np
 import prgd_paper.theory
 import pytest
 from browser import needs_chromium
+from contrast import CONTRAST
 
 import prgd
 
@@ -194,19 +195,6 @@ def test_bounds_enclose_the_largest_margin_of_random_points(explorer):
     assert checked == 3 * len(METHODS)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", SETS)
-def test_every_preset_is_drawn(explorer, name, width):
-    page = explorer(width=width)
-    page.select_option("#set", name)
-    settle(page)
-    assert page.evaluate("state.points.length") == page.evaluate("name => PRESETS[name].points.length", name)
-    assert page.locator("#proof").is_visible() == (not SETS[name]["is_separable"])
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for canvas in CANVASES:  # more than the ground and a frame
-        assert page.evaluate(COLOURS_IN, canvas) > 20
-
-
 def test_the_interval_of_the_table_closes(explorer):
     page = explorer("set=one&show=prgd&t=30")
     row = page.locator("#numbers tr").nth(2)
@@ -326,10 +314,7 @@ def test_keys_play_step_and_reset(explorer):
     page.keyboard.press("r")
     settle(page)
     assert page.evaluate("state.t") == 0
-
-
-def test_play_at_the_last_step_begins_anew(explorer):
-    page = explorer("set=toy")
+    # At the last step it begins anew.
     page.evaluate("go_to(MAX_T)")
     page.keyboard.press(" ")
     page.wait_for_function("state.playing && state.t > 0 && state.t < MAX_T")
@@ -360,7 +345,8 @@ def test_every_control_can_be_reached_by_the_tab_key(explorer):
 
 
 def test_an_address_holds_all_that_was_chosen(explorer):
-    page = explorer("set=freezes")
+    page = explorer()
+    page.select_option("#set", "freezes")
     page.locator("#data").focus()
     for key in ("n", "Shift+ArrowLeft", "ArrowDown", "n", "c", "n", "Delete", "a"):
         page.keyboard.press(key)
@@ -467,78 +453,48 @@ LABELS = """drawn_labels.map(l => {
 })"""
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", SETS)
-def test_no_label_lies_on_another_or_is_cut_off(explorer, name, width):
+WIDTHS = [(name, width) for name in SETS for width in (1280, 390)]
+WIDTHS += [(name, width) for name in ("toy", "overlap") for width in (1000, 768)]
+
+
+@pytest.mark.parametrize(("name", "width"), WIDTHS)
+def test_every_preset_is_drawn_with_no_label_or_number_cut_off(explorer, name, width):
     page = explorer(f"set={name}&show={','.join(METHODS)}&t=500", width=width)
-    labels = page.evaluate(LABELS)
-    assert len(labels) >= 20
-    boxes = []
-    for label in labels:
-        left = label["x"] - (label["wide"] if label["align"] == "right" else 0)
-        assert left >= 0
-        assert left + label["wide"] <= label["room"]
-        boxes.append((label["where"], left, left + label["wide"], label["y"], label["string"]))
-    for a, b in itertools.combinations(boxes, 2):
-        if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
-            assert abs(a[3] - b[3]) >= 12, (a, b)
-
-
-@pytest.mark.parametrize("width", [1280, 1000, 768, 390])
-@pytest.mark.parametrize("name", ["toy", "overlap"])
-def test_no_number_of_the_table_is_cut_off(explorer, name, width):
-    page = explorer(f"set={name}&show={','.join(METHODS)}&t=400", width=width)
     page.wait_for_timeout(250)
+    assert page.locator("#set").input_value() == name
+    assert page.evaluate("state.points.length") == page.evaluate("name => PRESETS[name].points.length", name)
+    assert page.locator("#proof").is_visible() == (not SETS[name]["is_separable"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for canvas in CANVASES:  # more than the ground and a frame
+        assert page.evaluate(COLOURS_IN, canvas) > 20
     cells = "[...document.querySelectorAll('td')]"
     assert page.evaluate(f"{cells}.filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)") == []
     assert page.locator("#numbers tr").nth(2).locator("td").nth(4).inner_text() not in ("", "–")
-
-
-# The smallest contrast (WCAG 2.1) of a text to the ground behind it, and of the colours of lines to theirs.
-CONTRAST = """() => {
-  const probe = document.createElement("i"); document.body.append(probe);
-  const numbers = c => {
-    probe.style.color = c;
-    return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number);
-  };
-  const light = c => numbers(c).slice(0, 3).map(v => v / 255)
-    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-  const contrast = (a, b) => {
-    const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
-    return (x + 0.05) / (y + 0.05);
-  };
-  const behind = e => {
-    const c = getComputedStyle(e).backgroundColor;
-    return /, 0\\)$/.test(c) ? behind(e.parentElement) : c;
-  };
-  const texts = [...document.querySelectorAll("body *")]
-    .filter(e => e.innerText && !e.matches("script, style, option"))
-    .map(e => contrast(getComputedStyle(e).color, behind(e)));
-  const lines = ["text", "soft", "plus", "minus", "star", "attractor", "cylinder", ...NAMES]
-    .map(n => contrast(colours[n], colours.ground));
-  return [Math.min(...texts), Math.min(...lines)];
-}"""
+    labels = page.evaluate(LABELS)
+    assert len(labels) >= 20
+    for label in labels:
+        label["left"] = label["x"] - (label["wide"] if label["align"] == "right" else 0)
+        label["right"] = label["left"] + label["wide"]
+        assert 0 <= label["left"] <= label["right"] <= label["room"]
+    for a, b in itertools.combinations(labels, 2):
+        if a["where"] == b["where"] and a["left"] < b["right"] and b["left"] < a["right"]:
+            assert abs(a["y"] - b["y"]) >= 12, (a, b)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_stand_out_on_both_grounds(explorer, scheme):
     page = explorer("set=overlap", scheme=scheme)
-    texts, lines = page.evaluate(CONTRAST)
+    texts, lines = page.evaluate(CONTRAST, "body *")
     assert texts >= 4.5
     assert lines >= 4.5
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_shapes_and_dashes_tell_methods_apart_without_colour(explorer):
+def test_shapes_and_dashes_tell_methods_apart_and_the_page_says_what_it_shows(explorer):
     page = explorer()
     looks = page.evaluate("Object.values(LOOKS).map(l => [l.shape, String(l.dash)])")
     assert len({shape for shape, _ in looks}) == len({dash for _, dash in looks}) == len(METHODS)
-
-
-def test_the_page_says_what_it_shows(explorer):
-    page = explorer()
     assert "through the origin" in page.locator("header").inner_text()
     assert "best bounds on γ* proven so far" in page.locator("section:has(#numbers)").inner_text()
     for panel in page.locator(".panel").all():

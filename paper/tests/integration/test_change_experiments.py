@@ -78,13 +78,3 @@ def test_rows_follow_the_file_that_computes_them(copy):
     assert "prgd_paper.figures.figure_1" not in page(copy)
     file.write_text(text)
     assert copy.prgd(*run)[1] == ""  # The rows of the earlier code are still there.
-
-
-@pytest.mark.slow
-def test_mistakes_are_one_sentence(copy):
-    _, said = copy.prgd("reproduce", "--set", "figure-1.gama_star=1", code=2)
-    assert said.startswith("Error: Unknown setting of figure-1 'gama_star'. Did you mean gamma_star?")
-    _, said = copy.prgd("reproduce", "--only", "figure-2", "--set", "figure-1.steps=9", code=2)
-    assert said == "Error: Unknown experiment 'figure-1'. Did you mean figure-2?\n"
-    listed, _ = copy.prgd("reproduce", "--list", "--only", "figure-4")
-    assert "--set figure-4.alpha=0.6" in listed.splitlines()

@@ -45,18 +45,26 @@ def test_reproduce_passes_its_options_on(monkeypatch):
     assert opened == [Path("index.html").resolve().as_uri()]
 
 
-def test_reproduce_refuses_before_it_works():
-    found = call("reproduce", "--only", "figure-44", code=2)
-    assert found.stderr.startswith("Error: Unknown experiment 'figure-44'. Did you mean figure-4")
-    assert not Path("report").exists()
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("--only figure-44", "Unknown experiment 'figure-44'. Did you mean figure-4"),
+        ("--out file/report", "Cannot write to the output folder"),
+        ("--set figure-1.gama_star=1", "Unknown setting of figure-1 'gama_star'. Did you mean gamma_star?"),
+        ("--only figure-2 --set figure-1.steps=9", "Unknown experiment 'figure-1'. Did you mean figure-2?\n"),
+    ],
+)
+def test_reproduce_refuses_before_it_works(args, said):
     Path("file").write_text("")
-    found = call("reproduce", "--out", "file/report", code=2)
-    assert found.stderr.startswith("Error: Cannot write to the output folder")
+    found = call("reproduce", *args.split(), code=2)
+    assert found.stderr.startswith(f"Error: {said}")
+    assert not Path("report").exists()
 
 
 def test_reproduce_lists_its_experiments():
     found = call("reproduce", "--list")
     assert all(experiment.name in found.stdout for experiment in choose())
+    assert "--set figure-4.alpha=0.6" in call("reproduce", "--list", "--only", "figure-4").stdout.splitlines()
     assert not Path("report").exists()
 
 
@@ -134,8 +142,6 @@ def test_claims_as_json():
     [
         ("race ngd --data two.csv --norm columns", "The norm 'columns' measures weight matrices"),
         ("race ngd --data three.csv --norm=-1", "p of a norm must be a number of at least 1; got -1.0."),
-        ("race mdm --data three.csv --steps 9", "Error: mdm: MDM is for two classes"),
-        ("run three.csv --algorithm mdm", "MDM is for two classes"),
         ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
         ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
         ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import needs_chromium
+from contrast import CONTRAST
 from prgd_paper.report.page import ROOM
 from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import tiny
 from shared import made_once
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,6 @@ def alone(report, tmp_path_factory) -> Path:
     return Path(shutil.copy(report, tmp_path_factory.mktemp("alone")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 375])
 def test_every_figure_is_visible(open_page, report, width):
     page = open_page(report, width)
@@ -57,7 +57,6 @@ def test_every_figure_is_visible(open_page, report, width):
     assert smallest >= 8.5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390, 375])
 def test_a_wide_table_scrolls_inside_itself_and_says_so(open_page, report, width):
     page = open_page(report, width)
@@ -79,7 +78,6 @@ def test_a_wide_table_scrolls_inside_itself_and_says_so(open_page, report, width
     assert wide >= (3 if width < 600 else 0)
 
 
-@pytest.mark.slow
 def test_the_shadow_of_a_wide_table_is_at_the_edge_with_more_columns(open_page, report):
     """Compare the pixels of both edges before and after the table is scrolled to its end."""
     from PIL import Image
@@ -100,7 +98,6 @@ def test_the_shadow_of_a_wide_table_is_at_the_edge_with_more_columns(open_page, 
     assert left > right + 20.0
 
 
-@pytest.mark.slow
 def test_the_page_is_small(report):
     """The figures of the page take most of its size; files inside it have a room of their own."""
     text = report.read_text(encoding="utf-8")
@@ -115,45 +112,31 @@ def test_the_page_is_small(report):
         assert drawn < 16_000 * panels + 2_000 * lines
 
 
-# The smallest contrast (WCAG 2.1) of a text of the claims to the first background behind it.
-CONTRAST = """() => {
-  const numbers = c => c.match(/[\\d.]+/g).map(Number);
-  const light = c => numbers(c).slice(0, 3).map(v => v / 255)
-    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-  const behind = e => {
-    const c = getComputedStyle(e).backgroundColor, parts = numbers(c);
-    return parts.length === 4 && parts[3] === 0 ? behind(e.parentElement) : c;
-  };
-  return Math.min(...[...document.querySelectorAll("header *, #idea *, #claims *, #crosses *, #ours *")]
-    .filter(e => e.innerText && !e.matches("script, style")).map(e => {
-      const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
-      return (a + 0.05) / (b + 0.05);
-    }));
-}"""
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 375])
 def test_verdicts_can_be_read_on_a_light_and_on_a_dark_screen(open_page, report, width, scheme):
     page = open_page(report, width, scheme)
-    assert page.evaluate(CONTRAST) >= 4.5
+    texts, _ = page.evaluate(CONTRAST, "header *, #idea *, #claims *, #crosses *, #ours *")
+    assert texts >= 4.5
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def second_panel(page):
+    """Return the second panel of Figure 3 and its plot, brought into view."""
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    panel.locator(".plot").scroll_into_view_if_needed()
+    return panel, panel.locator(".plot")
 
 
 def tick_labels(plot) -> list[str]:
     return plot.locator(".frame .x, .frame .y").all_text_contents()
 
 
-@pytest.mark.slow
 def test_zooming_changes_the_ticks_and_show_all_brings_them_back(open_page, report):
     page = open_page(report, 1280)
-    panel = page.locator("#figure-3-plot .panel").nth(1)
-    plot = panel.locator(".plot")
-    plot.scroll_into_view_if_needed()
+    panel, plot = second_panel(page)
     before, drawn = tick_labels(plot), plot.locator(".line").first.get_attribute("d")
     panel.get_by_role("button", name="Zoom in").click()
     zoomed = tick_labels(plot)
@@ -174,12 +157,9 @@ def test_zooming_changes_the_ticks_and_show_all_brings_them_back(open_page, repo
     assert not plot.evaluate("p => p.classList.contains('zoomed')")
 
 
-@pytest.mark.slow
 def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_keys(open_page, report):
     page = open_page(report, 1280)
-    panel = page.locator("#figure-3-plot .panel").nth(1)
-    plot = panel.locator(".plot")
-    plot.scroll_into_view_if_needed()
+    panel, plot = second_panel(page)
     marker = plot.locator("[data-group='NGD'] use").nth(4).bounding_box()
     page.mouse.move(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
     tip = panel.locator(".tip")
@@ -195,17 +175,14 @@ def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_key
     assert tip.inner_text().split(":")[0] != first.split(":")[0]
 
 
-@pytest.mark.slow
 def test_a_finger_names_a_point(open_page, report):
     page = open_page(report, 390)
-    panel = page.locator("#figure-3-plot .panel").nth(1)
-    panel.scroll_into_view_if_needed()
+    panel, _ = second_panel(page)
     marker = panel.locator("[data-group='NGD'] use").nth(4).bounding_box()
     page.touchscreen.tap(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
     assert panel.locator(".tip").inner_text().startswith("NGD: ")
 
 
-@pytest.mark.slow
 def test_the_idea_comes_first_then_the_claims_with_links_to_their_sections(open_page, report):
     page = open_page(report, 1280)
     sections = page.locator("main > section")
@@ -220,7 +197,6 @@ def test_the_idea_comes_first_then_the_claims_with_links_to_their_sections(open_
     assert page.get_by_text("does not hold").count() >= 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 375])
 def test_toggling_a_trace_changes_every_panel(open_page, report, width):
     page = open_page(report, width)
@@ -240,7 +216,6 @@ def test_toggling_a_trace_changes_every_panel(open_page, report, width):
     assert drawn.count() == before
 
 
-@pytest.mark.slow
 def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
     page = open_page(alone, 1280)
     links = page.locator("a[download]")
@@ -262,7 +237,6 @@ def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
         assert len(list(csv.DictReader(file))) == 24
 
 
-@pytest.mark.slow
 def test_files_that_the_page_does_not_carry_lie_beside_it(open_page, report):
     page = open_page(report, 1280)
     links = page.locator(".beside a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
@@ -271,7 +245,6 @@ def test_files_that_the_page_does_not_carry_lie_beside_it(open_page, report):
         assert (report.parent / link).is_file()
 
 
-@pytest.mark.slow
 def test_every_figure_is_described_in_words(open_page, report):
     page = open_page(report, 1280)
     for figure in page.locator("figure.plots").all():
@@ -283,7 +256,6 @@ def test_every_figure_is_described_in_words(open_page, report):
     assert figure.locator("#figure-4-alt").is_visible()
 
 
-@pytest.mark.slow
 def test_printed_and_without_scripts_the_figures_are_there(browser, open_page, report):
     page = open_page(report, 1280, "dark")
     page.emulate_media(media="print")
@@ -300,7 +272,6 @@ def test_printed_and_without_scripts_the_figures_are_there(browser, open_page, r
     context.close()
 
 
-@pytest.mark.slow
 def test_the_page_works_inside_another_one(open_page, report, tmp_path):
     outer = tmp_path / "outer.html"
     outer.write_text(f'<iframe src="{report.as_uri()}#figure-2" width="800" height="600"></iframe>')

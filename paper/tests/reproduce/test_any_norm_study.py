@@ -81,13 +81,8 @@ def test_the_gate_stays_shut_for_steps_of_a_fixed_length():
 def made_up(**errors: float) -> pd.DataFrame:
     """Return rows in which each method ends at the error of its name, on every set."""
     rows = []
-    ends = {
-        study.PLAIN: 1e-3,
-        study.RADIAL: 1e-15,
-        study.FREE: 1e-15,
-        study.INSIDE: 1e-15,
-        study.GATED: 1e-9,
-    } | errors
+    ends = dict.fromkeys((study.RADIAL, study.FREE, study.INSIDE), 1e-15)
+    ends |= {study.PLAIN: 1e-3, study.GATED: 1e-9} | errors
     base = {"seed": 0, "start": 1e-3, "active": 2, "corner": 0, "t": 1000}
     for method, error in ends.items():
         base |= {"method": method, "error": error}

@@ -131,11 +131,8 @@ def test_slopes_and_falls():
     [
         ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0), Judgement.HOLDS),
         ([1.0, 1.0, 0.5], Rate("", MARGIN, "", power=1.0), Judgement.CAVEAT),
-        (
-            [0.5, 0.5, 0.5],
-            Rate("", MARGIN, "", power=1.0),
-            Judgement.NOT_DECIDED,
-        ),  # asymptotic: never refuted
+        # asymptotic: never refuted
+        ([0.5, 0.5, 0.5], Rate("", MARGIN, "", power=1.0), Judgement.NOT_DECIDED),
         ([0.5, 0.4, 0.1], Rate("", MARGIN, "", power=0.3, constant=0.01), Judgement.FAILS),  # for every step
         ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0, not_ours="Other radii."), Judgement.NOT_DECIDED),
     ],
@@ -149,14 +146,10 @@ def test_verdicts_on_a_rate(errors, rate, expected):
 
 
 def test_a_run_that_ends_at_once_shows_no_rate():
-    brief = replace_run(made(lambda t: 1e-13, t=np.array([1.0, 2.0])), ended="resolution")
+    brief = made(lambda t: 1e-13, t=np.array([1.0, 2.0]), ended="resolution")
     found = verdict_on([brief], every_method.Settings(), RATES["MDM"])
     assert found.verdict is Judgement.NOT_DECIDED
     assert "1 end at once" in found.sentence
-
-
-def replace_run(run: RaceRun, **changes) -> RaceRun:
-    return run._replace(**changes)
 
 
 @pytest.mark.slow
@@ -199,13 +192,10 @@ def test_a_line_of_the_figure_is_the_median_of_the_draws_and_ends_as_in_the_tabl
     assert not panel.is_ours  # the methods are not
 
 
-def test_claims_say_what_they_ask():
+def test_claims_say_what_they_ask_and_entrants_have_a_slug_for_files():
     claims = [c for c in registered(["every-method"]).values() if c.name.startswith("rate-")]
     assert len(claims) == len(RATES)
     assert all(c.method.startswith("Count ") for c in claims)
-
-
-def test_entrants_have_a_slug_for_files():
     assert Raced("PRGD(exp), l3 descent", None, "plain").slug == "prgd-exp-l3-descent"
 
 

@@ -78,11 +78,8 @@ def test_the_page_asks_nothing_of_a_network(nasty_page):
 def test_the_order_of_claims_is_the_papers():
     e = tiny()
     sections = []
-    for name, where in (
-        ("table-2", "Table 2, Appendix E.1"),
-        ("figure-1", "Section 4"),
-        ("figure-2", "ours"),
-    ):
+    places = {"table-2": "Table 2, Appendix E.1", "figure-1": "Section 4", "figure-2": "ours"}
+    for name, where in places.items():
         claim = Claim(name, where, "s", lambda: Finding((1.0, "<", 2.0), "s."))()
         sections.append(Section(e[name], None, "", "", (), (), (claim,), (), ()))
     assert [claim.name for claim, _ in judged(sections)] == ["figure-1", "table-2", "figure-2"]
@@ -177,12 +174,7 @@ def test_the_largest_files_lie_beside_the_page(tmp_path, monkeypatch, capsys):
     inside = re.findall(r'<script type="text/plain" id="file-(.*?)"', text)
     assert inside == ["figure-2.json"]
     beside = re.findall(r'<a href="(.*?)" target="_blank"', text)
-    assert beside == [
-        "figures/figure-2.svg",
-        "figures/figure-2.pdf",
-        "figures/figure-2.png",
-        "rows/figure-2.csv",
-    ]
+    assert beside == [*(f"figures/figure-2.{end}" for end in ("svg", "pdf", "png")), "rows/figure-2.csv"]
     assert all((tmp_path / file).is_file() for file in beside)
 
 
@@ -216,11 +208,7 @@ def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
     text = page.read_text(encoding="utf-8")
     assert "prgd reproduce --only figure-2 --quick" in text
     assert "experiments are left out here" in text
-    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {
-        "figure-2.png",
-        "figure-2.svg",
-        "figure-2.pdf",
-    }
+    assert all((tmp_path / "figures" / f"figure-2.{end}").is_file() for end in ("png", "svg", "pdf"))
     out = capsys.readouterr().out
     assert "1 claim: 1 hold" in out
     assert f"Report: {page}" in out

@@ -19,6 +19,9 @@ from prgd_paper.theory.velocity import direction_error
 import prgd
 from prgd import datasets
 
+# Algorithm 1 with the radius of Appendix A.1, which lifts w to the line w_2 = 1.
+LIFTED = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
+
 
 def problem_of(data):
     return prgd.Problem(data.X, data.y, scale="none")
@@ -58,12 +61,7 @@ def test_the_printed_radius_stalls_above_0_938():
     assert q > 1.0
     problem = problem_of(datasets.toy(0.97))
     w0 = prgd.run(problem, prgd.NGD(), stop=1).w
-    w = prgd.run(
-        problem,
-        prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2)),
-        w0,
-        stop=2001,
-    ).w
+    w = prgd.run(problem, LIFTED, w0, stop=2001).w
     assert w[1] == pytest.approx(1.0)
     assert w[0] == pytest.approx(0.97 / (q - 1.0), rel=1e-6)
 
@@ -72,9 +70,8 @@ def test_the_projection_acts_in_the_proof_for_prgd():
     """E6. After the projection w_2(2k+3) is below q and w_1(2k+3) below w_1(2k+2) + gamma; v has them."""
     problem = problem_of(datasets.toy(0.3))
     w0 = prgd.run(problem, prgd.NGD(), stop=1).w
-    algorithm = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
-    before = prgd.run(problem, algorithm, w0, stop=5)
-    after = prgd.run(problem, algorithm, resume=before, stop=6).w
+    before = prgd.run(problem, LIFTED, w0, stop=5)
+    after = prgd.run(problem, LIFTED, resume=before, stop=6).w
     v = before.w - problem.at(before.w).normalized_gradient
     q = shrinking_factor(0.3)
     assert v[1] == pytest.approx(q)

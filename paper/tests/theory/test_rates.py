@@ -117,10 +117,6 @@ def test_on_runs():
     ngd = prgd.run(problem, prgd.NGD(), stop=2000).history
     assert fit_rate(ngd["t"][2:], 0.3 - ngd["margin"][2:]).rate == "t^-a"
     warm = prgd.run(problem, prgd.NGD(), stop=1).w
-    fast = prgd.run(
-        problem,
-        prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2)),
-        warm,
-        stop=60,
-    ).history
+    lifted = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
+    fast = prgd.run(problem, lifted, warm, stop=60).history
     assert fit_rate(fast["t"][2:], 0.3 - fast["margin"][2:]).rate == "e^-ct"

@@ -43,14 +43,8 @@ def by_clarabel(Z: np.ndarray) -> tuple[float, np.ndarray]:
     # tighter ones end in "almost solved", at 1e-8
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-14
     settings.max_iter = 500
-    solver = clarabel.DefaultSolver(
-        sp.csc_matrix(sp.eye(d)),
-        np.zeros(d),
-        sp.csc_matrix(-Z),
-        -np.ones(n),
-        [clarabel.NonnegativeConeT(n)],
-        settings,
-    )
+    P, A, cones = sp.csc_matrix(sp.eye(d)), sp.csc_matrix(-Z), [clarabel.NonnegativeConeT(n)]
+    solver = clarabel.DefaultSolver(P, np.zeros(d), A, -np.ones(n), cones, settings)
     w = np.asarray(solver.solve().x)
     return 1.0 / float(np.linalg.norm(w)), w / np.linalg.norm(w)
 

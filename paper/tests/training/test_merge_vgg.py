@@ -14,17 +14,12 @@ from prgd_paper.training.plan import Plan, Results
 PLAN = Plan("synthetic", seeds=2, printed_seeds=2, rates=(1e-3, 1e-2), schedules=("printed", "beta-4"))
 
 
+ROW = {"train_accuracy": 1.0, "train_loss": 1e-5, "log_train_loss": -11.512925464970229}
+ROW |= {"normalized_margin": 1e-33, "norm": 100.0}
+
+
 def epoch_row(epoch, accuracy, undone=0):
-    return {
-        "epoch": epoch,
-        "test_accuracy": accuracy,
-        "train_accuracy": 1.0,
-        "train_loss": 1e-5,
-        "log_train_loss": -11.512925464970229,
-        "normalized_margin": 1e-33,
-        "norm": 100.0,
-        "undone": undone,
-    }
+    return ROW | {"epoch": epoch, "test_accuracy": accuracy, "undone": undone}
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +78,9 @@ def test_findings_are_written_between_the_marks_of_a_page(results, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{merge_vgg.BEGIN}\nold\n{merge_vgg.END}\nafter\n")
     options = ["--data", "synthetic", "--seeds", "2", "--printed-seeds", "2", "--rates", "0.001", "0.01"]
-    options += [
-        "--schedules",
-        "printed",
-        "beta-4",
-        "--out",
-        str(results.folder),
-        "--to",
-        str(tmp_path / "merged"),
-    ]
-    assert merge_vgg.main([*options, "--docs", str(page)]) == 0
+    options += ["--schedules", "printed", "beta-4"]
+    places = ["--out", results.folder, "--to", tmp_path / "merged", "--docs", page]
+    assert merge_vgg.main([*options, *map(str, places)]) == 0
     text = page.read_text()
     assert (text[:6], text[-6:], "\nold\n" in text) == ("before", "after\n", False)
     assert "14 runs beside 7 of the tuning are stored." in text

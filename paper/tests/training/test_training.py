@@ -213,18 +213,17 @@ class _Harm:
 
 
 def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path, capsys):
+    harmful = {"format": "prgd-checkpoint-1", "harm": _Harm()}
     file = tmp_path / NEWEST
-    with pytest.raises(ValueError, match="No checkpoint in"):
-        load_checkpoint(tmp_path, CPU)
-    file.write_bytes(b"no checkpoint")
-    with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
-        load_checkpoint(tmp_path, CPU)
-    torch.save({"weights": torch.zeros(1)}, file)
-    with pytest.raises(ValueError, match="is not a checkpoint of this library"):
-        load_checkpoint(tmp_path, CPU)
-    torch.save({"format": "prgd-checkpoint-1", "harm": _Harm()}, file)
-    with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
-        load_checkpoint(tmp_path, CPU)
+    for write, words in (
+        (lambda: None, "No checkpoint in"),
+        (lambda: file.write_bytes(b"no checkpoint"), "cannot be read as a checkpoint"),
+        (lambda: torch.save({"weights": torch.zeros(1)}, file), "is not a checkpoint of this library"),
+        (lambda: torch.save(harmful, file), "cannot be read as a checkpoint"),
+    ):
+        write()
+        with pytest.raises(ValueError, match=words):
+            load_checkpoint(tmp_path, CPU)
     assert capsys.readouterr().out == ""
 
 
