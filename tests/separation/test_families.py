@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -329,24 +325,6 @@ def test_engines_have_binomial_labels():
         model_rows(DenseRows(X, [0, 1, 0]), family="poisson")
     with pytest.raises(ValueError, match="holds its labels"):
         model_rows(DenseRows(X, [0, 1, 0]), [0, 1, 0])
-
-
-@pytest.fixture(scope="module")
-def endometrial():
-    path = Path(os.environ.get("PRGD_DATA", "no folder")) / "separation" / "endometrial.csv"
-    if not path.exists():
-        pytest.skip("PRGD_DATA names no folder with separation/endometrial.csv")
-    with path.open() as file:
-        return pd.DataFrame([{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)])
-
-
-def test_neovascularisation_raises_the_grade(endometrial):
-    """R's detectseparation says NV = Inf; the sign of the direction is that of the coefficient."""
-    features = endometrial[["NV", "PI", "EH"]]
-    found = separability(features, endometrial["HG"])
-    assert found.verdict == "quasi-separable"
-    assert found.coef[0] > 0.0
-    assert separability(features.assign(NV=-features["NV"]), endometrial["HG"]).coef[0] < 0.0
 
 
 # ------------------------------------------------------------------------------------------- bad input

@@ -11,6 +11,7 @@ import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from adversarial import oracle
 from small_problems import INTEGER, problem
 
 import prgd
@@ -23,57 +24,6 @@ from prgd.rows import ChunkedRows, DenseRows, Rows, open_rows
 from prgd.separation import Verdict, proposals, search
 from prgd.separation.proposals import find_cancelling_rows
 
-# ------------------------------------------------------------------ the oracle: textbook simplex in fractions
-
-
-def is_feasible(A: list[list[Fraction]], b: list[Fraction]) -> bool:
-    """Say whether some x >= 0 has A x = b: phase one with artificial variables and Bland's rule."""
-    rows = [[-a for a in row] if side < 0 else list(row) for row, side in zip(A, b, strict=True)]
-    sides = [abs(side) for side in b]
-    n = len(rows[0])
-    cost = [-sum(row[j] for row in rows) for j in range(n)]
-    value = -sum(sides)
-    basis = [n + k for k in range(len(rows))]
-    while True:
-        enters = next((j for j in range(n) if cost[j] < 0), None)
-        if enters is None:
-            return value == 0
-        ratios = [(sides[k] / row[enters], basis[k], k) for k, row in enumerate(rows) if row[enters] > 0]
-        _, _, k = min(ratios)
-        pivot = rows[k][enters]
-        rows[k] = [a / pivot for a in rows[k]]
-        sides[k] /= pivot
-        basis[k] = enters
-        for i in range(len(rows)):
-            if i != k and (factor := rows[i][enters]):
-                rows[i] = [a - factor * c if c else a for a, c in zip(rows[i], rows[k], strict=True)]
-                sides[i] -= factor * sides[k]
-        factor = cost[enters]
-        cost = [a - factor * c if c else a for a, c in zip(cost, rows[k], strict=True)]
-        value -= factor * sides[k]
-
-
-def true_verdict(X: np.ndarray, y: np.ndarray, fit_intercept: bool) -> str:
-    """Gordan: separable unless some p >= 0 of sum 1 has Z^T p = 0. Stiemke: overlap if some p >= 1 has."""
-    signs = np.where(np.asarray(y) == np.max(y), 1, -1)
-    Z = np.column_stack([X, np.ones(len(X))]) if fit_intercept else np.asarray(X)
-    columns = [[Fraction(float(z)) * int(s) for z, s in zip(column, signs, strict=True)] for column in Z.T]
-    zero = [Fraction(0)] * len(columns)
-    if not is_feasible([*columns, [Fraction(1)] * len(signs)], [*zero, Fraction(1)]):
-        return "separable"
-    return "not separable" if is_feasible(columns, [-sum(c) for c in columns]) else "quasi-separable"
-
-
-def test_the_oracle_on_cases_by_hand():
-    line = np.array([[1.0], [2.0], [3.0], [4.0]])
-    assert true_verdict(line, np.array([0, 0, 1, 1]), True) == "separable"
-    assert true_verdict(line, np.array([0, 1, 0, 1]), True) == "not separable"
-    assert (
-        true_verdict(np.array([[1.0], [2.0], [2.0], [4.0]]), np.array([0, 0, 1, 1]), True)
-        == "quasi-separable"
-    )
-    assert true_verdict(line, np.array([0, 0, 1, 1]), False) == "not separable"
-
 
 def compare(seeds, **sizes) -> Counter[str]:
     """Check every verdict and its proof; count those without one."""
@@ -85,7 +35,7 @@ def compare(seeds, **sizes) -> Counter[str]:
         if found.verdict == Verdict.UNDECIDED:
             assert family not in INTEGER, seed
         else:
-            assert found.verdict == true_verdict(X, y, fit_intercept), seed
+            assert found.verdict == oracle.solve(X, y, fit_intercept=fit_intercept).verdict, seed
         assert (found.dual_weights is None) == (found.verdict == "separable" or found.is_separable is None)
         words[found.verdict.value] += 1
     return words
@@ -417,7 +367,7 @@ def test_check_confirms_the_verdict_on_subnormal_numbers(seed):
     for _ in range(40):
         X, y, fit_intercept = tiny_problem(rng)
         found = separability(X, y, fit_intercept=fit_intercept)
-        assert found.verdict == true_verdict(X, y, fit_intercept)
+        assert found.verdict == oracle.solve(X, y, fit_intercept=fit_intercept).verdict
         assert found.check(X, y)
         assert found.check(np.asfortranarray(X), y)
         if found.verdict is Verdict.SEPARABLE:  # the stated margin is one, or the smallest number there is
@@ -437,7 +387,7 @@ def test_numbers_at_the_ends_of_the_floating_range(scale):
     X = np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 3.0], [1.0, 3.0]]) * scale
     for y in ([0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1]):
         found = separability(X, y)
-        assert found.verdict == true_verdict(X, np.array(y), True)
+        assert found.verdict == oracle.solve(X, np.array(y), fit_intercept=True).verdict
         assert found.check(X, y)
     X = np.array([[1.7e308, 1.0], [-1.7e308, 2.0], [1.0, 3.0]])
     assert separability(X, [1, 0, 0]).check(X, [1, 0, 0])
@@ -575,7 +525,7 @@ def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
         ("Search._by_one_feature", 9),
         ("Search._by_steps", 0),
         ("propose_by_interior_point", 9),
-        ("propose_by_program", 0),
+        ("LinearProgram.propose", 0),
     ],
 )
 def test_ctrl_c_returns_what_there_is(where, width, monkeypatch):

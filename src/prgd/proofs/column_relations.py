@@ -128,7 +128,8 @@ def column_structure(
         known = structure_of(rows.take(used), order, max_relations, max_digits, prime)
         violating = index
         if known.relations is not None:
-            violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
+            obeying = rows_obeying(rows, known.relations, index)
+            violating = np.setdiff1d(index, obeying, assume_unique=True)
         if not violating.size or (known.relations is None and used.size == index.size):
             return known._replace(rows=used[known.rows])
         if used.size == index.size:  # The prime divides a minor of these rows; another one will not.
@@ -249,20 +250,15 @@ def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
 
 def _relations_of(R: Array, powers: Indices) -> list[NearRelation]:
     """Return the relations between the columns of ``R 2^-powers``, R being upper triangular."""
-    from scipy.linalg import qr, solve_triangular
-
     sizes = np.linalg.norm(R, axis=0)
     R = R / sizes
     is_small = np.abs(np.diag(R)) < ROUNDING
     if not is_small.any():
         return []
-    independent = np.flatnonzero(~is_small)
-    Q, T = qr(R[:, independent], mode="economic", check_finite=False)
     found = []
     for j in np.flatnonzero(is_small).tolist():
-        count = int(np.searchsorted(independent, j))
-        before = independent[:count]
-        c = solve_triangular(T[:count, :count], Q[:, :count].T @ R[:, j], check_finite=False)
+        before = np.flatnonzero(~is_small[:j])
+        c = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
         residual = float(np.linalg.norm(R[:, j] - R[:, before] @ c))
         if residual < ROUNDING:
             large = np.abs(c) > _SMALL_TERM * np.abs(c).max()

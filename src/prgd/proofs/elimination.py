@@ -58,8 +58,11 @@ def residues(values: Array, prime: int) -> Array:
         powers = np.zeros(high - low + 1)
         for e in np.flatnonzero(np.bincount((exponent - low).ravel())).tolist():
             powers[e] = pow(2, e + low, prime)
-        values = reduced(np.ldexp(mantissa, 53), prime) * powers[exponent - low]
-        return reduced(values, prime)
+        # Integers of 53 bits are reduced in two parts: a multiple of the prime near 2**53 would be rounded.
+        whole = np.ldexp(mantissa, 53)
+        top = np.trunc(whole * 2.0**-27)
+        whole = reduced(top * float(2**27 % prime) + (whole - top * 2.0**27), prime)
+        return reduced(whole * powers[exponent - low], prime)
     return reduced(values.copy(), prime)
 
 
@@ -179,28 +182,3 @@ class Elimination:
             top, columns[pivots] = columns[pivots], 0.0
             columns += factors @ top
             reduced(columns, self.prime)
-
-    def drop(self, rows: Indices, columns: Indices) -> Indices:
-        """Leave out kept columns that are zero except in as many rows, and those rows.
-
-        Returns
-        -------
-        ndarray of int
-            The rows that are left, from now on numbered in this order.
-        """
-        goes = np.zeros(self.n, np.bool_)
-        goes[rows] = True
-        is_left = np.ones(self.pivots.size, np.bool_)
-        is_left[columns] = False
-        # T maps these rows into the pivot rows of these columns alone. So all of the rows are pivots, and the
-        # other columns that have their pivots among them take over the pivots that become free.
-        source, target = np.arange(self.n), self.pivots.copy()
-        moved, free = is_left & goes[self.pivots], self.pivots[columns]
-        free = free[~goes[free]]
-        source[free], target[moved] = self.pivots[moved], free
-        left, position = np.flatnonzero(~goes), np.empty(self.n, np.int64)
-        position[self.pivots] = np.arange(self.pivots.size)
-        inputs = position[target[is_left]]
-        self._stored = np.asfortranarray(self.operations[np.ix_(source[left], inputs)])
-        self.n, self.pivots = left.size, np.searchsorted(left, target[is_left])
-        return left

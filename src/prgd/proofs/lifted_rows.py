@@ -193,13 +193,13 @@ class KeptColumns(LiftedRows):
 # Scaling by powers of two, which is exact and changes the sign of no margin ------------------------------
 
 
-def balance_sparse(Z: Any) -> tuple[Any, Indices, Indices]:
-    """Return ``2**r_i Z_ij 2**c_j`` of a CSR array, with rows and columns of similar size, and r and c."""
+def balance_sparse(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
+    """Return ``2**r_i Z_ij 2**c_j`` of a CSR array, with rows (and columns) of similar size, and r and c."""
     n, d = Z.shape
     row_of = np.repeat(np.arange(n), np.diff(Z.indptr))
     data = np.array(Z.data)
     rows, columns = np.zeros(n, np.int64), np.zeros(d, np.int64)
-    for groups, powers in ((Z.indices, columns), (row_of, rows)):
+    for groups, powers in ((Z.indices, columns), (row_of, rows)) if by_columns else ((row_of, rows),):
         # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
         largest = np.zeros(powers.size)
         np.maximum.at(largest, groups, np.abs(data))

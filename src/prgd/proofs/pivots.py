@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
 
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
+_MAX_OPERATIONS = 2**28  # entries of the row operations of an elimination, which are dense
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
 _RELATION_DIGITS, _FEW_DIGITS = 256, 16  # digits of relations of at most _MAX_TERMS columns, and of more
 _MAX_TERMS = 128  # columns of a relation that is solved for, at most
@@ -77,12 +78,17 @@ def pivot_columns(
         if known is None or known.relations is None:
             return None
         return Pivots(known.columns, known.others, np.sort(known.rows), index)
+    first = repeated_rows(Z)
+    different = np.flatnonzero(first == np.arange(first.size))
+    if different.size * min(different.size, len(order)) > _MAX_OPERATIONS:
+        return None
     for prime in islice(short_primes(), _PRIMES):
-        sweep = _Sweep(Z, order, prime)
-        if sweep.run():
-            kept = [j for j in order if sweep.is_kept[j]]
-            aliased = [j for j in order if not sweep.is_kept[j]]
-            return Pivots(kept, aliased, index[sweep.pivot_rows()], index)
+        found = _eliminated(Z[different], order, prime)
+        if found is not None:
+            kept, rows_kept = found
+            is_kept = set(kept)
+            aliased = [j for j in order if j not in is_kept]
+            return Pivots(kept, aliased, index[different[np.sort(rows_kept)]], index)
     return None
 
 
@@ -97,117 +103,35 @@ def _all_rows(rows: LiftedRows, index: Indices) -> Any:
     return Z
 
 
-class _Sweep:
-    """The elimination of sparse columns in their order, with its proof.
+def _eliminated(Z: Any, order: list[int], prime: int) -> tuple[list[int], Indices] | None:
+    """Return the columns kept and as many rows; None if a column is not proven to depend on those kept."""
+    from scipy.sparse import csc_array
 
-    Rows that repeat others are left out. Once k kept columns are zero except in k rows, every
-    column is zero on these rows but for a combination of the k: the k rows and columns are left out from then
-    on. What is left is the core.
-    """
+    by_column = csc_array(Z)
+    by_column.data = residues(by_column.data, prime)
+    elimination, kept = Elimination(Z.shape[0], prime), list[int]()
+    for start in range(0, len(order), MAX_TERMS):
+        if len(kept) == Z.shape[0]:  # These columns span all vectors.
+            break
+        panel = order[start : start + MAX_TERMS]
+        chosen, factors = elimination.add(by_column[:, panel].toarray(order="F"))
+        kept += [panel[k] for k in chosen]
+        if len(kept) == Z.shape[0]:
+            break
+        for k in np.setdiff1d(np.arange(len(panel)), chosen).tolist():
+            used = np.array(kept)[np.flatnonzero(factors[elimination.pivots, k])]
+            if not _depends(Z[:, [*used, panel[k]]], prime):
+                return None
+    return kept, elimination.pivots
 
-    def __init__(self, Z: Any, order: list[int], prime: int) -> None:
-        from scipy.sparse import csc_array
 
-        first = repeated_rows(Z)
-        self.rows = np.flatnonzero(first == np.arange(first.size))
-        self.by_row = Z[self.rows]
-        self.by_column = csc_array(self.by_row)
-        self.residues = residues(self.by_column.data, prime)
-        n, d = self.by_row.shape
-        self.order, self.prime = order, prime
-        self.is_live = np.ones(n, np.bool_)  # the rows that are left
-        self.live = np.arange(n)
-        self.is_busy = np.zeros(n, np.bool_)  # rows in which a column of the core or the panel is not zero
-        self.entries = np.diff(self.by_column.indptr)  # non-zeros of each column in the rows that are left
-        self.core: Indices = np.empty(0, np.int64)
-        self.is_kept = np.zeros(d, np.bool_)
-        self.elimination = Elimination(n, prime)
-
-    def run(self) -> bool:
-        """Go through the columns, and say whether all that are not kept are proven to depend on others."""
-        columns = iter(self.order)
-        while (panel := self._next_panel(columns)).size:
-            kept, factors = self.elimination.add(self._dense(panel))
-            self.core = np.append(self.core, panel[kept])
-            self.is_kept[panel[kept]] = True
-            for k in np.setdiff1d(np.arange(panel.size), kept):
-                used = self.core[np.flatnonzero(factors[self.elimination.pivots, k])]
-                if not self._depends(int(panel[k]), used):
-                    return False
-            columns_left_out, rows_left_out = filled_rows(self._core_pattern())
-            self._leave_out(rows_left_out, columns_left_out)
-        return True
-
-    def pivot_rows(self) -> Indices:
-        """Return rows on which the kept columns are an invertible matrix."""
-        is_chosen = ~self.is_live
-        is_chosen[self.live[self.elimination.pivots]] = True
-        return self.rows[is_chosen]
-
-    def _next_panel(self, columns: Iterator[int]) -> Indices:
-        """Return the next columns that must be eliminated."""
-        panel, done = list[int](), list[int]()
-        pointers, indices = self.by_column.indptr, self.by_column.indices
-        for j in columns:
-            if not self.entries[j]:
-                continue
-            rows = indices[pointers[j] : pointers[j + 1]]
-            rows = rows[self.is_live[rows]]
-            if rows.size == 1 and not self.is_busy[rows[0]]:
-                self.is_kept[j] = True
-                self._forget(rows.astype(np.int64))
-                done.append(int(rows[0]))
-                continue
-            self.is_busy[rows] = True
-            panel.append(j)
-            if len(panel) == MAX_TERMS:
-                break
-        self._leave_out(np.searchsorted(self.live, np.array(done, np.int64)), np.empty(0, np.int64))
-        return np.array(panel, np.int64)
-
-    def _forget(self, rows: Indices) -> None:
-        self.is_live[rows] = False
-        for i in rows:
-            self.entries[self.by_row.indices[self.by_row.indptr[i] : self.by_row.indptr[i + 1]]] -= 1
-
-    def _leave_out(self, rows: Indices, columns: Indices) -> None:
-        """Leave rows and columns, given by their places in the elimination, out of the core."""
-        if rows.size:
-            self._forget(self.live[rows][self.is_live[self.live[rows]]])
-            self.live = self.live[self.elimination.drop(rows, columns)]
-            self.core = np.delete(self.core, columns)
-        self.is_busy[:] = False
-        self.is_busy[self.by_column[:, self.core].indices] = True
-
-    def _dense(self, panel: Indices) -> Array:
-        """Return the residues of some columns in the rows that are left."""
-        out = np.zeros((self.live.size, panel.size), order="F")
-        pointers = self.by_column.indptr
-        for k, j in enumerate(panel):
-            part = slice(pointers[j], pointers[j + 1])
-            rows = self.by_column.indices[part]
-            inside = self.is_live[rows]
-            out[np.searchsorted(self.live, rows[inside]), k] = self.residues[part][inside]
-        return out
-
-    def _core_pattern(self) -> Any:
-        from scipy.sparse import csr_array
-
-        core = csr_array(self.by_column[:, self.core][self.live].T)
-        return csr_array((np.ones(core.nnz), core.indices, core.indptr), shape=core.shape)
-
-    def _depends(self, j: int, used: Indices) -> bool:
-        """Say whether a column is proven to be a combination of others on the rows that are left."""
-        from scipy.sparse import csr_array
-
-        Z = csr_array(self.by_column[:, [*used, j]])[self.live]
-        Z = Z[np.flatnonzero(np.diff(Z.indptr))]
-        if Z.shape[0] > used.size:
-            Z = Z[np.unique(repeated_rows(Z))]
-        # Independent columns that are zero but for as many different rows span all that is so.
-        if Z.shape[0] == used.size:
-            return True
-        return used.size <= _MAX_TERMS and _is_combination(Z.toarray(), self.prime)
+def _depends(Z: Any, prime: int) -> bool:
+    """Say whether the last column is proven to be a combination of the others, which are independent."""
+    Z, count = Z[np.flatnonzero(np.diff(Z.indptr))], Z.shape[1] - 1
+    if Z.shape[0] > count:
+        Z = Z[np.unique(repeated_rows(Z))]
+    # Independent columns that are zero but for as many different rows span all that is so.
+    return Z.shape[0] == count or (count <= _MAX_TERMS and _is_combination(Z.toarray(), prime))
 
 
 def _is_combination(Z: Array, prime: int) -> bool:
@@ -273,39 +197,6 @@ def repeated_rows(Z: Any) -> Indices:
         same = same[np.logical_and.reduceat(equal, bounds)]
     first[filled[same]] = filled[leader[same]]
     return first
-
-
-def filled_rows(pattern: Any) -> tuple[Indices, Indices]:
-    """Return the largest set of columns that are zero except in as many rows, and these rows.
-
-    If all columns are independent, every vector on these rows is a combination of these columns
-    (the square part of Dulmage and Mendelsohn's decomposition).
-
-    Parameters
-    ----------
-    pattern : CSR array of shape (columns, rows)
-        1 where a column is not zero.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> columns, rows = filled_rows(csr_array([[1, 0, 0], [1, 1, 1]]))
-    >>> columns.tolist(), rows.tolist()
-    ([0], [0])
-    """
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    matched = maximum_bipartite_matching(pattern, perm_type="column")
-    is_open = np.ones(pattern.shape[1], np.bool_)
-    is_open[matched[matched >= 0]] = False
-    is_reached = matched < 0
-    while is_open.any():  # alternating paths from the rows without a column
-        new = (pattern @ is_open.astype(np.float64) > 0.0) & ~is_reached
-        is_reached |= new
-        is_open = np.zeros_like(is_open)
-        is_open[matched[new]] = True
-    columns = np.flatnonzero(~is_reached)
-    return columns, matched[columns].astype(np.int64)
 
 
 def reachable(pattern: Any, rows: Indices) -> tuple[Indices, Indices]:

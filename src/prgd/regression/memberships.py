@@ -199,7 +199,7 @@ def _positive_solution(
     equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
     equations = [equation for equation in equations if any(equation)]
     if any(abs(x) >= 2**53 for equation in equations for x in equation):
-        return None
+        return _by_elimination(equations)
     A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
     chosen = independent_rows(A[:, :-1])
     if len(chosen) < len(rows):
@@ -208,3 +208,22 @@ def _positive_solution(
     if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
         return None
     return solved[0]
+
+
+def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None:
+    """Return the solution of equations of long integers, the right-hand sides last, by Gauss and Jordan."""
+    table = [[Fraction(x) for x in equation] for equation in equations]
+    count = len(table[0]) - 1
+    for k in range(count):
+        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
+        if pivot is None:
+            return None
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [x / table[k][k] for x in table[k]]
+        for i, line in enumerate(table):
+            if i != k and line[k]:
+                factor = line[k]
+                table[i] = [x - factor * y if y else x for x, y in zip(line, table[k], strict=True)]
+    weights = tuple(line[count] for line in table[:count])
+    is_solved = not any(line[count] for line in table[count:])
+    return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None

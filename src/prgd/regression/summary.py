@@ -34,6 +34,10 @@ _KINDS = {
     "quasi-separable": "quasi-complete separation",
     "not separable": "no separation",
 }
+_NUMBERS_OF_PROOF = (
+    *("limiting_rows", "coef", "intercept", "margin", "residual", "lower", "upper", "separated_rows"),
+    *("boundary_rows", "features", "feature_names", "how"),
+)
 _HEADER = ("coefficient", "verdict", "rows involved")
 _LEGEND = "either: infinite, and the data allow both signs; its sign at maximum margin is given."
 
@@ -198,26 +202,12 @@ def facts(s: Separability) -> dict[str, Any]:
         weights = {"rows": carried.tolist(), "values": s.dual_weights[carried].tolist()}
     found = {
         "verdict": str(s.verdict),
-        "is_separable": s.is_separable,
-        "family": s.family,
-        "classes": s.classes,
-        "fit_intercept": s.fit_intercept,
+        **{name: getattr(s, name) for name in ("is_separable", "family", "classes", "fit_intercept")},
         "coefficients": [_line_facts(line) for line in lines(s)],
         "advice": advice(s),
         "notes": list(s.notes),
-        "limiting_rows": s.limiting_rows,
-        "coef": s.coef,
-        "intercept": s.intercept,
-        "margin": s.margin,
         "dual_weights": weights,
-        "residual": s.residual,
-        "lower": s.lower,
-        "upper": s.upper,
-        "separated_rows": s.separated_rows,
-        "boundary_rows": s.boundary_rows,
-        "features": s.features,
-        "feature_names": s.feature_names,
-        "how": s.how,
+        **{name: getattr(s, name) for name in _NUMBERS_OF_PROOF},
     }
     return {name: _plain(value) for name, value in found.items()}
 

@@ -29,41 +29,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Separation:
-    """A verdict on some rows with the objects that prove it.
-
-    Attributes
-    ----------
-    verdict : Verdict
-        - ``separable``: some (w, b) has ``y_i (<w, x_i> + b) > 0`` for all rows;
-        - ``quasi-separable``: none has, but some has ``>= 0`` for all rows and ``> 0`` for some;
-        - ``not separable``: neither, so the classes overlap;
-        - ``undecided``: no proof was found; ``lower`` and ``upper`` are what is known.
-    coef : ndarray of shape (d,) or None
-        Normal w of the separating, or quasi-separating, hyperplane; None if there is none.
-    intercept : float
-    margin : float
-        ``min_i y_i (<w, x_i> + b) / ||w||`` of this hyperplane, rounded down; 0 if quasi-separable and
-        NaN if ``coef`` is None.
-    dual_weights : ndarray of shape (n,) or None
-        Gordan's weights p >= 0 of sum 1 with ``sum_i p_i y_i (x_i, 1) = 0`` (``y_i x_i`` without
-        intercept): no hyperplane separates the rows of positive weight strictly. They are given whenever
-        ``is_separable`` is False.
-    residual : float
-        Norm of that sum in float64; the proof shows that weights nearby make it exactly zero.
-    lower, upper : float
-        The interval that holds gamma_star, the largest margin (0 or less if not separable).
-    separated_rows, boundary_rows : ndarray of int
-        Rows strictly on their own side of some hyperplane that has no row on its wrong side; and all others.
-        Rows of sample weight 0 do not count, and are in neither.
-    features : ndarray of int
-        Features of non-zero coefficient, those of largest coefficient times range first.
-    feature_names : tuple of str or None
-        Those of a data frame or a file.
-    proof : Proof
-        The exact objects behind the verdict.
-    how : str
-        The stage that found the verdict and the kind of its proof.
-    """
+    """A verdict on some rows with the objects that prove it; `prgd.Separability` explains the attributes."""
 
     verdict: Verdict
     fit_intercept: bool
