@@ -419,7 +419,8 @@ def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):
     monkeypatch.setattr(arrays, "JOINT_BYTES", 1)
     X = np.where(np.arange(80) % 2, 1.0, -1.0)[:, None] * np.ones(20_000)
     problem = prgd.Problem(X, np.arange(80) % 2, multi_class="joint")
-    assert problem.rows.sum_roundings >= np.diff(problem.rows._joint_bounds(2, by_class=True)).max()
+    query = problem.coding.tally_at(np.zeros(problem.shape), problem.loss)
+    assert problem.rows.sum_roundings >= np.diff(problem.rows._slices_of(query)).max()
 
 
 def test_engines_hold_the_labels_of_two_joint_classes():

@@ -182,7 +182,10 @@ MISTAKES = {
         ("fit three.csv", "got 3 values, a different label in each row (a, b, c, ...). Name the column"),
         ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
         ("run three.csv", "a different label in each row (a, b, c, ...)"),
-        ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
+        (
+            "run zero.svm",
+            "expected an index of at least 0, got '-1:2'. Indices count from 1,",
+        ),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
     ],

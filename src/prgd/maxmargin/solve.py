@@ -235,7 +235,7 @@ class Solve:
         )
         without = NO_ROWS if working is None else working.indices
         smallest = problem.smallest(w, max_rows, without, near if is_rough else None)
-        self.passes += 1.0 if working is None else 1.0 + working.size / problem.coding.n_terms
+        self.passes += 1.0 if working is None else 1.0 + working.size / problem.n_terms
         self.bound_below(w, [group.smallest for group in smallest], near if is_rough else None)
         return smallest
 

@@ -39,7 +39,7 @@ _SMALL_ERROR = 1e-9  # relative error of a compensated sum that is accurate enou
 
 def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
     """Say whether weights are positive, belong to rows of the data, and have sum 1 (1/2 in each class)."""
-    indices, p, count = weights.indices, weights.values, problem.coding.n_terms
+    indices, p, count = weights.indices, weights.values, problem.n_terms
     if not indices.size or indices.min() < 0 or indices.max() >= count or (np.diff(indices) <= 0).any():
         return False
     sample_weight, rows = problem.labels.sample_weight, problem.coding.rows_of(indices)
@@ -211,7 +211,7 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
     if problem.is_joint and problem.fit_intercept:  # weights that balance exactly
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)
     # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
-    count = problem.coding.n_terms
+    count = problem.n_terms
     error = rounding_factor(4 * count + problem.d + 64) * term_size(problem)
     u = problem.combine(weights.dense(count))
     return found.with_upper(
@@ -259,7 +259,7 @@ def accurate_margin(
 
 def weights_at(problem: Problem, w: Array) -> DualWeights:
     """Return the dual weights at w as numbers, by one pass."""
-    terms, p = np.arange(problem.coding.n_terms), problem.dual_weights(w)
+    terms, p = np.arange(problem.n_terms), problem.dual_weights(w)
     try:
         return DualWeights.normalized(problem, terms, p)
     except ValueError:

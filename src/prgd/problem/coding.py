@@ -183,11 +183,6 @@ class Coding:
         """Shape of w."""
         return (self.d,)
 
-    @property
-    def n_terms(self) -> int:
-        """Number of rows."""
-        return self.labels.signs.size
-
     def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
         """Return the query of the pass of a step, with a second direction v."""
         return TallyAt(w, loss, self.by_class, v)

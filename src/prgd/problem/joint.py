@@ -84,11 +84,6 @@ class Joint(Coding):
         """Shape of W."""
         return (self.K, self.d)
 
-    @property
-    def n_terms(self) -> int:
-        """Number of pairs, those of a row and its own class included, which do not exist."""
-        return self.K * self.labels.codes.size
-
     def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
         """Return the query of the pass of a step, which takes no second direction."""
         return JointTallyAt(w, loss, self.by_class)

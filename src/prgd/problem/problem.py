@@ -185,6 +185,11 @@ class Problem:
         return f"Problem({self.n} x {self.d} {type(self.rows).__name__}{joint}, {options})"
 
     @property
+    def n_terms(self) -> int:
+        """Number of rows; jointly of pairs of a row and a class, its own included, which has no margin."""
+        return self.n * self.shape[0] if self.is_joint else self.n
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
         solved: dict[str, Any] = {"fit_intercept": self.fit_intercept, "loss": self.loss.name}

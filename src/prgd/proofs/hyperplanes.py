@@ -39,7 +39,7 @@ def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, boo
         else:
             found = found.with_upper(accurate_upper(problem, weights), weights)
     # Rounding is measured by what is proven here: a stated bound, however large, excuses nothing.
-    least = 64 * (problem.coding.n_terms + math.prod(problem.shape)) * SMALLEST
+    least = 64 * (problem.n_terms + math.prod(problem.shape)) * SMALLEST
     sizes = [size for size in (abs(found.lower), found.upper) if math.isfinite(size)]
     is_valid = found.lower >= stated.lower - 1e-12 * max(sizes, default=0.0) - least
     is_valid &= found.lower > 0.0 or stated.lower <= least  # no rounding makes a margin positive

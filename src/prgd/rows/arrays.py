@@ -21,25 +21,19 @@ from prgd.rows.base import Block, LeafRows, M, Query, register
 from prgd.rows.exact import as_float, canonical_csr, check_shape
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import CurvatureAt, MarginsAt, SmallestAt, TallyAt
+from prgd.rows.queries import SMALL_ENTRIES, CurvatureAt, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.tally import SECOND, Tally, merge_slices
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
 # of threads, so that results are bit-identical on any machine with the same instruction set.
-SLICE_BYTES = 2**21
-MAX_SLICES = 64
+SLICE_BYTES, MAX_SLICES = 2**21, 64
 JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
-# Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
-# without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
-SMALL_ENTRIES = 2**17
 _JOINT_BLOCK_BYTES = 2**17  # of a block of rows in a joint pass, which stays in the second-level cache
-# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
-# is the number of its arrays, by which the kernels tell them apart.
+# The kinds of storage, by the number of their arrays: rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = 1, 2, 3
 _BLOCK = 16  # rows of a dense block: they are so few that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
-# A sparse block has so many entries because w and the sum compete for the second-level cache.
-_SPARSE_BLOCK_ENTRIES, _MAX_SPARSE_BLOCK = 2**17, 4096
+_SPARSE_BLOCK_ENTRIES, _MAX_SPARSE_BLOCK = 2**17, 4096  # w and the sum share the second-level cache with it
 
 
 @dataclass(frozen=True)
@@ -373,12 +367,12 @@ def csr_storage(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], d: int
 ) -> Storage:
     """Describe checked CSR arrays to the kernels; ``indptr`` may be that of a run of rows."""
+    from scipy.sparse import csr_array  # slow to load
+
     pointers = np.ascontiguousarray(indptr, dtype=np.int64)
     n, low, last = pointers.size - 1, int(pointers[0]), int(pointers[-1])
 
     def gather(rows: Indices) -> Any:
-        from scipy.sparse import csr_array
-
         counts = pointers[rows + 1] - pointers[rows]
         starts = np.concatenate(([0], np.cumsum(counts)))
         entries = np.arange(starts[-1]) + np.repeat(pointers[rows] - starts[:-1], counts)
@@ -386,15 +380,12 @@ def csr_storage(
         return csr_array((values, indices[entries], starts), shape=(rows.size, d))
 
     def part(first: int, last: int) -> Any:
-        from scipy.sparse import csr_array
-
         starts = pointers[first : last + 1]
         at = slice(int(starts[0]), int(starts[-1]))
         values = data[at].astype(np.float64, copy=False)
         return csr_array((values, indices[at], starts - starts[0]), shape=(last - first, d))
 
-    A = (frozen(data), frozen(indices), frozen(pointers))
-    entries = last - low
+    A, entries = (frozen(data), frozen(indices), frozen(pointers)), last - low
     # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
     # enough to give two or more threads work, and many slices need many entries for every column.
     wanted = max(entries // (16 * d), min(2, entries // 2**17))

@@ -41,8 +41,9 @@ def block_rows(rows: LeafRows, vectors: int) -> int:
 def pair_margins(rows: LeafRows, W: Array, intercept: Array | None, labels: Labels) -> Array:
     """Return the margin of every row against every class, of shape (n, K), infinite for its own."""
     blocks = rows.blocks(block_rows(rows, len(W)))
-    products = np.concatenate([to_host(block @ like_block(block, W.T)) for _, block in blocks])
-    return margins_of(products if intercept is None else products + intercept, labels.codes)
+    with np.errstate(over="ignore", invalid="ignore"):  # products may leave the floating range
+        products = np.concatenate([to_host(block @ like_block(block, W.T)) for _, block in blocks])
+        return margins_of(products if intercept is None else products + intercept, labels.codes)
 
 
 def like_block(block: Block, W: Array) -> Any:
@@ -53,7 +54,7 @@ def like_block(block: Block, W: Array) -> Any:
 def margins_of(products: Array, codes: Any) -> Array:
     """Return the margins of pairs from the products of rows and classes."""
     at = np.arange(len(products))
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         margins = products[at, codes][:, None] - products
     margins[at, codes] = np.inf
     return np.asarray(margins)

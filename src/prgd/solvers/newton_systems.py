@@ -21,9 +21,9 @@ from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import CurvatureAt, MarginsAt
-from prgd.rows.arrays import SMALL_ENTRIES
 from prgd.rows.base import Block
 from prgd.rows.blocks import times_signs
+from prgd.rows.queries import SMALL_ENTRIES
 from prgd.solvers.costs import NS_ENTRY, NS_FLOP, NS_PASS, NS_SPARSE_PAIR
 from prgd.solvers.linear_systems import conjugate_gradients, definite_solver
 from prgd.solvers.working_set import extend_gram

@@ -24,8 +24,7 @@ from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_bloc
 
 SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
-# A column that is filled in more than this fraction of the rows is cheaper in a dense product.
-DENSE_FRACTION = 0.15
+DENSE_FRACTION = 0.15  # a column that is filled in more than this fraction of the rows is taken as dense
 _MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
 _FEW_NEW_ROWS = 8  # products of so few rows are taken one by one: sorting the columns would cost more
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
@@ -336,10 +335,8 @@ def _row_to_subtract(
     first, xp = to_host(X[0]), namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
         far = norm(first) / _FAR_FROM_ORIGIN
-        # The first difference decides most cases without reading all rows.
-        if not far > norm(first - to_host(X[-1])):
-            return None, problem.max_norm
-        if not far > (spread := norm(to_host(xp.amax(X, 0) - xp.amin(X, 0)))):
+        is_far = far > norm(first - to_host(X[-1]))  # this difference decides most cases
+        if not (is_far and far > (spread := norm(to_host(xp.amax(X, 0) - xp.amin(X, 0))))):
             return None, problem.max_norm
     return np.array(first, dtype=np.float64), spread
 
@@ -368,8 +365,8 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
         G[old:new, :new] = (Z @ Z[old:].toarray().T).T
     else:
         sparse_products(G, Z, old, threads)
-    if old == 0 and isinstance(Z, np.ndarray):
-        return  # BLAS computes D D^T as a symmetric matrix
+    if old == 0 and isinstance(Z, np.ndarray):  # BLAS computes D D^T as a symmetric matrix
+        return
     # The products with the rows before are copied to their transposed place: with the old rows at once.
     G[:old, old:new] = G[old:new, :old].T
     for i in range(old, new):
@@ -392,13 +389,12 @@ def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
     """
     from prgd.solvers import _kernels
 
-    new, by_column = Z.shape[0], Z.tocsc()
-    is_dense = np.diff(by_column.indptr) > DENSE_FRACTION * new
+    new, C = Z.shape[0], Z.tocsc()
+    is_dense = np.diff(C.indptr) > DENSE_FRACTION * new
     if np.count_nonzero(is_dense) < _MIN_DENSE_COLUMNS:
         is_dense[:] = False
         G[old:new, :new] = 0.0
     else:
         dense_products(G, Z[:, np.flatnonzero(is_dense)].toarray(), old)
-    rows = Z.data, Z.indices, Z.indptr
-    columns = by_column.data, by_column.indices, by_column.indptr
+    rows, columns = (Z.data, Z.indices, Z.indptr), (C.data, C.indices, C.indptr)
     each(lambda k: _kernels.fill_gram(rows, columns, is_dense, old + k, threads, G), threads)
