@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from prgd.proofs import pivots as module
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.pivots import combinations, pivot_columns, repeated_rows
+from prgd.proofs.pivots import combinations, filled_rows, pivot_columns, proportional_rows
 
 PRIME = next(short_primes())
 
@@ -95,6 +95,28 @@ def test_elimination_by_panels_is_that_by_single_columns(shape):
     assert factors[42].tolist() == [float(k == 2) for k in range(factors[42].size)]
 
 
+def test_columns_that_fill_some_rows():
+    rng = np.random.default_rng(1)
+    Z = rng.integers(-3, 4, (60, 40)).astype(float)
+    rows, columns = rng.permutation(60)[:10], rng.permutation(40)[:10]
+    Z[np.ix_(np.setdiff1d(np.arange(60), rows), columns)] = 0.0
+    found = filled_rows(csr_array((Z.T != 0.0) * 1.0))
+    assert sorted(found[0]) == sorted(columns)
+    assert sorted(found[1]) == sorted(rows)
+
+
+def test_long_combinations_are_proven_by_columns_that_fill_rows(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_TERMS", 3)
+    monkeypatch.setattr(module, "MAX_TERMS", 20)
+    rng = np.random.default_rng(2)
+    corner = np.tril(rng.integers(1, 9, (20, 20))).astype(float)
+    Z = np.zeros((30, 24))
+    Z[:20, :20], Z[20:, 20:22] = corner, rng.integers(1, 9, (10, 2))
+    Z[:, 22] = Z[:, :22].sum(axis=1)
+    found = pivot_columns(LiftedRows(csr_array(Z), None, fit_intercept=False), range(24))
+    assert found.aliased == [22, 23]
+
+
 def test_primes_are_prime():
     found = [p for p, _ in zip(short_primes(), range(20), strict=False)]
     assert found[0] < 2**23
@@ -112,11 +134,12 @@ def test_residues_of_binary_fractions():
             assert abs(residue) <= prime / 2 + 1
 
 
-def test_rows_that_repeat_others_but_for_their_sign():
-    Z = csr_array(
-        np.array([[0.1, 0.2], [0.2, 0.1], [-0.1, -0.2], [0.2, 0.4], [0.0, 5.0], [0.0, -5.0], [0, 0]])
-    )
-    assert repeated_rows(Z).tolist() == [0, 1, 0, 3, 4, 4, -1]
+def test_rows_that_are_multiples_in_floats_only_are_told_apart():
+    Z = csr_array(np.array([[0.1, 0.2], [0.3, 0.6], [3.0, 6.0], [-0.2, -0.4], [0.0, 5.0], [0.0, 7.0]]))
+    exact = [Fraction(float(a)) / Fraction(float(b)) for a, b in Z.toarray()[:4]]
+    first = proportional_rows(Z).tolist()
+    assert first == [*(exact.index(k) for k in exact), 4, 4]
+    assert len(set(first[:4])) > 1 or len(set(exact)) == 1
 
 
 def test_only_some_rows():
@@ -128,6 +151,15 @@ def test_only_some_rows():
     nothing = pivot_columns(rows, [2, 0, 1], np.empty(0, np.int64))
     assert (nothing.kept, nothing.aliased) == ([], [2, 0, 1])
     assert combinations(rows, nothing, [0])[0] == {}
+
+
+def test_long_combinations_are_proven_by_relations_between_rows(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_TERMS", 3)
+    rng = np.random.default_rng(2)
+    Z = rng.integers(1, 9, (12, 20)).astype(float)
+    Z[11] = Z[3] - 2.0 * Z[5]
+    found = pivot_columns(LiftedRows(Z, None, fit_intercept=False), range(20))
+    assert found.kept == exact_pivots(Z, range(20))[0] == list(range(11))
 
 
 def test_no_proof_no_pivots(monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.regression.cone_vectors import basis_vectors, opposite_vectors
+from prgd.regression.cone_vectors import basis_vectors, near_vectors, opposite_vectors
 
 
 def random_cone(seed, rows, columns):
@@ -21,7 +21,7 @@ def random_cone(seed, rows, columns):
 def test_each_function_has_a_vector_of_the_other_sign_or_weights_that_give_it(seed):
     G, t, signs = random_cone(seed, 12, 6)
     vectors, duals = opposite_vectors(G, t, np.eye(6), signs)
-    for (k, sign), vector in vectors.items():
+    for (k, sign), vector in [*vectors.items(), *near_vectors(G, t, np.eye(6), signs).items()]:
         assert (G @ vector > 0.0).all()
         assert vector[k] * sign > 0.0
         assert sign == -signs[k]

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.types import Array, Indices
+from prgd.core.arithmetic import odd_mantissas
+from prgd.core.types import Array, Indices, Mask
 from prgd.proofs.column_relations import Relation, column_structure, rows_obeying
 from prgd.proofs.elimination import MAX_TERMS, Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
 
+_PRIME = 8388593  # the largest prime below 2**23; products of two residues fit in int64
+_CLOSE = 2.0**60  # products of integers below 2**53 that agree modulo 2**64 and to this distance are equal
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_OPERATIONS = 2**28  # entries of the row operations of an elimination, which are dense
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
@@ -78,7 +81,7 @@ def pivot_columns(
         if known is None or known.relations is None:
             return None
         return Pivots(known.columns, known.others, np.sort(known.rows), index)
-    first = repeated_rows(Z)
+    first = proportional_rows(Z)
     different = np.flatnonzero(first == np.arange(first.size))
     if different.size * min(different.size, len(order)) > _MAX_OPERATIONS:
         return None
@@ -104,45 +107,89 @@ def _all_rows(rows: LiftedRows, index: Indices) -> Any:
 
 
 def _eliminated(Z: Any, order: list[int], prime: int) -> tuple[list[int], Indices] | None:
-    """Return the columns kept and as many rows; None if a column is not proven to depend on those kept."""
-    from scipy.sparse import csc_array
+    """Return the columns kept and as many rows; None if a column is not proven to depend on those kept.
 
-    by_column = csc_array(Z)
-    by_column.data = residues(by_column.data, prime)
-    elimination, kept = Elimination(Z.shape[0], prime), list[int]()
-    for start in range(0, len(order), MAX_TERMS):
-        if len(kept) == Z.shape[0]:  # These columns span all vectors.
+    If k columns that are kept are zero except in k rows, every column is zero on these rows but for a
+    combination of the k: the proof leaves these rows and columns out. Columns that are zero elsewhere depend
+    on these k.
+    """
+    from scipy.sparse import csc_array, csr_array
+
+    n, columns = Z.shape[0], csc_array(Z)
+    modular = csc_array((residues(columns.data, prime), columns.indices, columns.indptr), shape=Z.shape)
+    elimination, kept = Elimination(n, prime), np.empty(0, np.int64)
+    outside, is_needed, row_relations = np.arange(n), np.empty(0, np.bool_), RowRelations()
+    pattern = csr_array((np.ones(columns.nnz), columns.indices, columns.indptr), shape=Z.shape[::-1])
+    left = np.array(order)
+    while left.size:
+        panel, left = left[:MAX_TERMS], left[MAX_TERMS:]
+        chosen, factors = elimination.add(modular[:, panel].toarray(order="F"))
+        kept = np.append(kept, panel[chosen])
+        if kept.size == n:  # These columns span all vectors.
             break
-        panel = order[start : start + MAX_TERMS]
-        chosen, factors = elimination.add(by_column[:, panel].toarray(order="F"))
-        kept += [panel[k] for k in chosen]
-        if len(kept) == Z.shape[0]:
-            break
-        for k in np.setdiff1d(np.arange(len(panel)), chosen).tolist():
-            used = np.array(kept)[np.flatnonzero(factors[elimination.pivots, k])]
-            if not _depends(Z[:, [*used, panel[k]]], prime):
+        is_needed = np.append(is_needed, np.ones(len(chosen), np.bool_))
+        for k in np.setdiff1d(np.arange(panel.size), chosen):
+            used = kept[(factors[elimination.pivots, k] != 0.0) & is_needed]
+            part = csr_array(columns[:, [*used, panel[k]]])[outside]
+            if not _depends(part, outside, prime, row_relations):
                 return None
-    return kept, elimination.pivots
+        left_out, filled = filled_rows(pattern[kept])
+        is_needed[left_out] = False
+        outside = np.setdiff1d(np.arange(n), filled)
+        left = left[(pattern[left] @ np.isin(np.arange(n), outside)) > 0.0]
+    return kept.tolist(), elimination.pivots
 
 
-def _depends(Z: Any, prime: int) -> bool:
-    """Say whether the last column is proven to be a combination of the others, which are independent."""
-    Z, count = Z[np.flatnonzero(np.diff(Z.indptr))], Z.shape[1] - 1
+RowRelations = dict[int, dict[int, Fraction]]  # rows that are combinations of others, by their numbers
+
+
+def _depends(Z: Any, rows: Indices, prime: int, known: RowRelations) -> bool:
+    """Say whether the last column is proven to be a combination of the others, which are independent.
+
+    ``rows`` are the numbers of the rows of Z, by which relations between rows are ``known`` from column to
+    column.
+    """
+    filled, count = np.flatnonzero(np.diff(Z.indptr)), Z.shape[1] - 1
+    Z, rows = Z[filled], rows[filled]
     if Z.shape[0] > count:
-        Z = Z[np.unique(repeated_rows(Z))]
-    # Independent columns that are zero but for as many different rows span all that is so.
-    return Z.shape[0] == count or (count <= _MAX_TERMS and _is_combination(Z.toarray(), prime))
+        different = np.unique(proportional_rows(Z))
+        Z, rows = Z[different], rows[different]
+    # Independent columns that are zero but for as many rows, or multiples of rows, span all that is so.
+    if Z.shape[0] == count or (count <= _MAX_TERMS and _combination(Z.toarray(), prime) is not None):
+        return True
+    return _rows_depend(Z.toarray(), rows, prime, known)
 
 
-def _is_combination(Z: Array, prime: int) -> bool:
-    """Say whether the last column is a combination of the others, which are independent, in short numbers."""
+def _rows_depend(Z: Array, rows: Indices, prime: int, known: RowRelations) -> bool:
+    """Say whether relations between rows prove that the last column depends on the others."""
+    count, places = len(Z) - Z.shape[1] + 1, {int(i): k for k, i in enumerate(rows)}
+    for own, relation in known.items():
+        if own in places and places.keys() >= relation.keys():
+            part = Z[[places[own], *(places[i] for i in relation)]]
+            count -= int(vanishes(part.T, [Fraction(-1), *relation.values()]).all())
+    if count <= 0:
+        return True
+    elimination = Elimination(len(Z), prime)
+    elimination.extend(residues(Z[:, :-1], prime))
+    known.clear()
+    for i in np.setdiff1d(np.arange(len(Z)), elimination.pivots):
+        terms = elimination.pivots[np.flatnonzero(elimination.operations[i])]
+        factors = _combination(Z[[*terms, i]].T, prime) if terms.size <= _MAX_TERMS else None
+        if factors is None:
+            return False
+        known[int(rows[i])] = dict(zip(rows[terms].tolist(), factors, strict=True))
+    return True
+
+
+def _combination(Z: Array, prime: int) -> list[Fraction] | None:
+    """Return the factors by which the last column is a combination of the others, which are independent."""
     elimination = Elimination(len(Z), prime)
     elimination.extend(residues(Z[:, :-1], prime))
     A = Z[elimination.pivots]
     if A.shape[0] < A.shape[1] - 1:
-        return False
+        return None
     solved = solve_rational(A[:, :-1], A[:, -1:], [[1]], max_digits=_RELATION_DIGITS)
-    return solved is not None and bool(vanishes(Z, [*solved[0], -1]).all())
+    return None if solved is None or not vanishes(Z, [*solved[0], -1]).all() else list(solved[0])
 
 
 def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
@@ -168,13 +215,13 @@ def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> li
 # What the zeros of sparse rows tell about their rank --------------------------------------------------------
 
 
-def repeated_rows(Z: Any) -> Indices:
-    """Return for each CSR row the first that it equals but for its sign, itself if none, -1 if it is zero.
+def proportional_rows(Z: Any) -> Indices:
+    """Return for each CSR row the first row of which it is a multiple, itself if none, and -1 if it is zero.
 
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> repeated_rows(csr_array([[0.1, 0.2], [0.0, 0.0], [-0.1, -0.2], [0.1, 0.3]])).tolist()
+    >>> proportional_rows(csr_array([[0.1, 0.2], [0.0, 0.0], [0.2, 0.4], [0.1, 0.3]])).tolist()
     [0, -1, 0, 3]
     """
     lengths = np.diff(Z.indptr)
@@ -183,20 +230,87 @@ def repeated_rows(Z: Any) -> Indices:
     if not filled.size:
         return first
     starts, counts = Z.indptr[filled], lengths[filled]
-    values = Z.data * np.repeat(np.sign(Z.data[starts]), counts)
-    keys = np.random.default_rng(0).integers(1, 2**62, Z.shape[1], np.uint64) | np.uint64(1)
-    hashes = np.add.reduceat(values.view(np.uint64) * keys[Z.indices], starts)  # modulo 2**64
+    hashes = _scaled_hashes(Z, starts, counts)
     _, leaders, group = np.unique(hashes, return_index=True, return_inverse=True)
     leader = leaders[group.ravel()]
-    same = np.flatnonzero((leader != np.arange(filled.size)) & (counts == counts[leader]))
-    if same.size:
-        bounds = np.concatenate([[0], np.cumsum(counts[same])[:-1]])
-        inside = np.arange(int(counts[same].sum())) - np.repeat(bounds, counts[same])
-        here, there = (np.repeat(starts[k], counts[same]) + inside for k in (same, leader[same]))
-        equal = (Z.indices[here] == Z.indices[there]) & (values[here] == values[there])
-        same = same[np.logical_and.reduceat(equal, bounds)]
+    same = (leader != np.arange(filled.size)) & (counts == counts[leader])
+    same[same] = _are_multiples(Z, starts[same], starts[leader[same]], counts[same])
     first[filled[same]] = filled[leader[same]]
     return first
+
+
+def _scaled_hashes(Z: Any, starts: Indices, counts: Indices) -> Indices:
+    """Return numbers that are equal for rows that are multiples of each other, and rarely for others."""
+    rng = np.random.default_rng(0)
+    values = residues(Z.data, _PRIME).astype(np.int64) % _PRIME
+    scale = np.repeat(_inverses(values[starts]), counts)
+    hashes = np.zeros(starts.size, np.int64)
+    for _ in range(2):
+        weights = rng.integers(1, _PRIME, Z.shape[1])
+        terms = values * weights[Z.indices] % _PRIME * scale % _PRIME
+        hashes = hashes * _PRIME + np.add.reduceat(terms, starts) % _PRIME
+    return hashes
+
+
+def _inverses(values: Indices) -> Indices:
+    """Return the inverses modulo the prime by Fermat's little theorem; 0 for 0."""
+    result, power = np.ones_like(values), values.copy()
+    for bit in reversed(bin(_PRIME - 2)[2:]):
+        if bit == "1":
+            result = result * power % _PRIME
+        power = power * power % _PRIME
+    return result
+
+
+def _are_multiples(Z: Any, rows: Indices, others: Indices, counts: Indices) -> Mask:
+    """Say exactly which rows, given by their starts, are multiples of others with as many entries."""
+    if not rows.size:
+        return np.empty(0, np.bool_)
+    bounds = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    inside = np.arange(int(counts.sum())) - np.repeat(bounds, counts)
+    here, there = np.repeat(rows, counts) + inside, np.repeat(others, counts) + inside
+    mantissa, exponent = odd_mantissas(Z.data)
+    a, b = mantissa[here], np.repeat(mantissa[others], counts)
+    c, d = mantissa[there], np.repeat(mantissa[rows], counts)
+    power = exponent[here] + np.repeat(exponent[others], counts)
+    power -= exponent[there] + np.repeat(exponent[rows], counts)
+    # Products of odd integers are odd, so equal products have equal powers of two.
+    distance = np.abs(a.astype(np.float64) * b - c.astype(np.float64) * d)
+    equal = (Z.indices[here] == Z.indices[there]) & (power == 0) & (a * b == c * d) & (distance < _CLOSE)
+    return np.asarray(np.logical_and.reduceat(equal, bounds))
+
+
+def filled_rows(pattern: Any) -> tuple[Indices, Indices]:
+    """Return the largest set of columns that are zero except in as many rows, and these rows.
+
+    If all columns are independent, every vector on these rows is a combination of these columns
+    (the square part of Dulmage and Mendelsohn's decomposition).
+
+    Parameters
+    ----------
+    pattern : CSR array of shape (columns, rows)
+        1 where a column is not zero.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> columns, rows = filled_rows(csr_array([[1, 0, 0], [1, 1, 1]]))
+    >>> columns.tolist(), rows.tolist()
+    ([0], [0])
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = maximum_bipartite_matching(pattern, perm_type="column")
+    is_open = np.ones(pattern.shape[1], np.bool_)
+    is_open[matched[matched >= 0]] = False
+    is_reached = matched < 0
+    while is_open.any():  # alternating paths from the rows without a column
+        new = (pattern @ is_open.astype(np.float64) > 0.0) & ~is_reached
+        is_reached |= new
+        is_open = np.zeros_like(is_open)
+        is_open[matched[new]] = True
+    columns = np.flatnonzero(~is_reached)
+    return columns, matched[columns].astype(np.int64)
 
 
 def reachable(pattern: Any, rows: Indices) -> tuple[Indices, Indices]:

@@ -22,7 +22,7 @@ from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.weights import Proof
 from prgd.regression.coefficients import Behaviour, Coefficients
 from prgd.regression.cone import Cone, Coordinates
-from prgd.regression.cone_vectors import basis_vectors, max_margin_signs, opposite_vectors
+from prgd.regression.cone_vectors import basis_vectors, max_margin_signs, near_vectors, opposite_vectors
 from prgd.regression.memberships import (
     Membership,
     augmented,
@@ -154,8 +154,13 @@ class _SignSearch:
 
     def _by_basis(self, columns: list[int]) -> None:
         """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = self.cone.functionals(columns)
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
         proposals: dict[tuple[int, int], Array] = {}
-        left = [j for j in columns if self._sign(j)]
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
         for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
             sign = self._sign(j)
             if t is not None:
