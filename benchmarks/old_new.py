@@ -4,7 +4,7 @@ Each checkout has a process of its own, which stays alive, makes the data from f
 the clock. The two take turns, the order changes from round to round, and the median over rounds counts. Short
 cases are called several times for one measurement. With one thread the time is that of the processor, which
 a busy machine disturbs less, else that of the clock. Answers are compared too: status and margin, or verdict.
-Real sets are those of the folder PRGD_DATA, or of ../shared/data, if there is one.
+Real sets are those of the folder PRGD_DATA, if it is named.
 
     python benchmarks/old_new.py --old DIR/src --new DIR/src [--only WORD ...] [--rounds N] [--threads N]
 """
@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 SHORTEST = 0.05  # seconds that a measurement takes at least
-DATA = Path(os.environ.get("PRGD_DATA", Path(__file__).parents[2] / "shared/data"))
+DATA = Path(os.environ.get("PRGD_DATA", "no folder"))
 now = time.process_time if os.environ.get("PRGD_NUM_THREADS") == "1" else time.perf_counter
 SETS = ("arcene", "basehock", "fashion_1v9", "letter_AB", "mnist_0v1", "mushrooms", "pcmac", "reuters_grain")
 

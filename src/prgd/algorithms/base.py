@@ -22,7 +22,7 @@ MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual w
 # The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
 # this it counts as this (docs/exponential.md): phases would have to come ever nearer to their ends.
 SOFT_ENOUGH = 1e-2
-INSTEAD_OF_JOINT = "PRGD, or one problem for each class"  # of algorithms for two classes
+INSTEAD_OF_JOINT = "PRGD, or one problem for each class"  # what algorithms for two classes advise
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,7 +200,7 @@ def choose_C(X: Any, codes: Indices, s: Array, fit_intercept: bool, n_jobs: int 
     if counts < 2:
         return unit
     kept = fold >= 0
-    scale = float(s.sum() / s[kept].sum())  # of fewer rows each counts as much more
+    scale = float(s.sum() / s[kept].sum())  # each of fewer rows counts as much more
     errors = np.zeros(len(GRID))
     for k in range(min(FOLDS, counts)):
         train, test = np.flatnonzero(kept & (fold != k)), np.flatnonzero(fold == k)

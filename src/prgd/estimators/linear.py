@@ -138,7 +138,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "prgd.open_rows, and leave class_weight out."
             )
         self.n_features_in_ = rows.d
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # an earlier fit may have left them
         if rows.feature_names is not None:
             self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
         return Given(rows)

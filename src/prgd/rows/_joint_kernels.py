@@ -160,7 +160,7 @@ def _weigh(
         low[r] -= math.log(total[r])
     margin = sums[MARGIN]
     absorb(low, signs, s, start, size, loss, scalars, vector, c)
-    sums[MARGIN] = margin  # that of pairs, not of soft margins
+    sums[MARGIN] = margin  # the margin of pairs, not of soft margins
     for r in range(size):
         total[r] = -c[r] / total[r]
     for k in range(S.shape[0]):

@@ -28,7 +28,7 @@ from prgd.rows.tally import SECOND, Tally, merge_slices
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES, MAX_SLICES = 2**21, 64
 JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
-_JOINT_BLOCK_BYTES = 2**17  # of a block of rows in a joint pass, which stays in the second-level cache
+_JOINT_BLOCK_BYTES = 2**17  # a block of a joint pass stays in the second-level cache
 # The kinds of storage, by the number of their arrays: rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = 1, 2, 3
 _BLOCK = 16  # rows of a dense block: they are so few that the memory never waits for the exponentials
@@ -230,7 +230,7 @@ class ArrayRows(LeafRows):
         return out
 
     def _from_margins(self, query: Any, labels: Labels) -> Any:
-        return query.answer(self, labels)  # which asks for all margins
+        return query.answer(self, labels)  # the query asks for all margins
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""

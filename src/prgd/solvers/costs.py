@@ -5,7 +5,7 @@ Only their ratios matter. They were measured on one core of a server of 2023, wi
 
 from __future__ import annotations
 
-NS_CALL = 1e5  # for the calls of a pivot or of a step of the interior point
+NS_CALL = 1e5  # the calls of a pivot or of a step of the interior point cost so much
 NS_CUBE = 0.012  # for the cube of the dimension in a factorisation of LAPACK
 NS_SQUARE = 3.0  # for an entry of a matrix that a pivot copies and multiplies
 NS_STEP, NS_WEIGHT = 1.5, 5.0  # for each row of a step of descent, and for each one that carries weight

@@ -67,7 +67,7 @@ class Blocks:
         self.blocks, self.dtype = blocks, dtype
         self.tensors = [tensor for block in blocks for tensor in block]
         self.device = self.tensors[0].device
-        self._updates: TensorBlocks = []  # where a base optimizer leaves its updates, made on first use
+        self._updates: TensorBlocks = []  # a base optimizer leaves its updates here; made on first use
         self._projection, self._move = Replay(), Replay()
         self._are_plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
         # A kernel for many blocks needs Triton; loops over the blocks do the same with more launches.
