@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, NamedTuple, cast
@@ -155,19 +155,26 @@ class AccurateAt(Query[Accurate]):
         return self.bounded(products, corrections, labels)
 
     def _plain_products(self, block: Any) -> tuple[Array, Array]:
-        """Return the products of rows, and the sums of their absolute corrections, entry after entry."""
+        """Return the products of gathered rows, and the sums of their absolute corrections."""
         total, low, size = np.full(block.shape[0], self.intercept), *np.zeros((2, block.shape[0]))
-        counts = np.diff(block.indptr) if is_sparse(block) else np.full(block.shape[0], self.w.size)
         with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
-            for j in range(counts.max(initial=0)):
-                at = np.flatnonzero(counts > j)
-                entries = block.indptr[at] + j if is_sparse(block) else j
-                x = block.data[entries] if is_sparse(block) else block[:, j]
-                product, error = two_product(x, self.w[block.indices[entries] if is_sparse(block) else j])
+            for at, x, w in self._terms(block):
+                product, error = two_product(x, w)
                 total[at], rest = two_sum(total[at], product)
                 low[at] += rest + error
                 size[at] += np.abs(rest + error)
             return total + low, size
+
+    def _terms(self, block: Any) -> Iterator[tuple[Any, Array, Any]]:
+        """Yield some rows of a block, the next entry of each and its factor, until no row has another."""
+        if not is_sparse(block):
+            yield from ((slice(None), block[:, j], self.w[j]) for j in range(self.w.size))
+            return
+        counts = np.diff(block.indptr)
+        for k in range(counts.max(initial=0)):
+            at = np.flatnonzero(counts > k)
+            entries = block.indptr[at] + k
+            yield at, block.data[entries], self.w[block.indices[entries]]
 
     def bounded(self, products: Array, corrections: Array, labels: Labels) -> Accurate:
         """Return margins and errors from ``<w, x_i> + b`` and the sums of the absolute corrections."""
