@@ -7,7 +7,8 @@ import math
 import numpy as np
 import prgd_paper.theory
 import pytest
-from prgd_paper.theory.claims.schedule import excess_bound
+from prgd_paper.theory.entropies import minimise_soft_loss
+from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.schedule_bound import margin_error_bound
 
 import prgd
@@ -25,6 +26,12 @@ def pairs(X, y, weights, fit_intercept):
     if not fit_intercept:
         return X * y[:, None], 1.0
     return (X[y > 0][:, None] - X[y < 0]).reshape(-1, X.shape[1]), 2.0
+
+
+def excess_bound(Z, lam, w):
+    """F(w) - min F, where F at Newton's minimiser less its duality gap stands for the minimum."""
+    end = PathPoint(Z, minimise_soft_loss(Z, lam, w).astype(np.float64))
+    return float(PathPoint(Z, w).objective(lam) - (end.objective(lam) - end.duality_gap(lam)))
 
 
 def test_steps_by_hand():

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.types import Array, Indices
-from prgd.norms import L1, Norm
+from prgd.core.types import Array
 from prgd_paper.theory.entropies import Reals, minimise_soft_loss, newton_step, softmax_weights
-from prgd_paper.theory.path import Face
 from prgd_paper.theory.support import max_margin_reference
 
 
@@ -142,83 +140,3 @@ def predictor(Z: Any, w: Reals, lam: float, rho: float) -> Reals:
         rest = lam_next * (w - h) - (Z - mean).T @ (p * ((Z - mean) @ h))
         h = h + newton_step(Z, p, lam_next, rest)
     return np.asarray(h)
-
-
-class Vertex(NamedTuple):
-    r"""The solution of a margin program in l1 or l-infinity, and the end of the path if it is nondegenerate.
-
-    ``w(lam) = gamma_star w_star / lam + c + O(exp(-kappa / lam))`` with
-    ``Z_M c = -H(p_star) - log p_star`` on the margin rows M, ``c`` on the face of w_star.
-    """
-
-    gamma_star: Any  # longdouble, if the program is nondegenerate
-    w_star: Reals
-    dual_weights: Reals
-    rows: Indices
-    face: Face
-    c: Reals | None  # None if the program is degenerate
-    kappa: float
-
-
-def margin_vertex(Z: Array, norm: Norm) -> Vertex:
-    """Solve the margin program in l1 or l-infinity, and ask whether its solution is nondegenerate.
-
-    Nondegenerate: as many margin rows as coordinates of the face, an invertible system, positive weights,
-    and strict inequalities elsewhere.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d), separable.
-    norm : L1 or Linf
-
-    Examples
-    --------
-    >>> found = margin_vertex(np.array([[1.0, 0.25], [0.0, 1.0], [3.0, 3.0]]), L1())
-    >>> round(float(found.gamma_star), 6), found.dual_weights.astype(float).round(6).tolist()
-    (0.571429, [0.571429, 0.428571, 0.0])
-    """
-    from prgd.solvers.programs import solve_linear_program
-    from prgd.solvers.terms import Terms
-
-    n = len(Z)
-    found = solve_linear_program(Terms(Z, np.arange(n), 1, False, np.ones(n)), norm)
-    if found is None:
-        raise ValueError("HiGHS did not solve the margin program; scale the rows to norm 1 and try again.")
-    w, p = found.w, found.p / found.p.sum()
-    u, gamma_star = Z.T @ p, float(norm.dual(Z.T @ p))
-    close = 1e-8
-    if isinstance(norm, L1):
-        is_free = np.abs(w) > close
-        slack = (gamma_star - np.abs(u))[~is_free] / gamma_star
-    else:
-        is_free = np.abs(w) < 1.0 - close
-        slack = np.abs(u)[~is_free] / gamma_star
-    face = Face(norm, np.sign(w), is_free)
-    T, t = face.transform
-    rows = np.flatnonzero(Z @ w < gamma_star * (1.0 + close))
-    plain = Vertex(gamma_star, w, p, rows, face, None, 0.0)
-    A = (Z @ T)[rows].astype(np.longdouble)
-    if rows.size != t.size or p[rows].min() < close or slack.min(initial=1.0) < close:
-        return plain
-    inverse = np.linalg.pinv(A.astype(np.float64))
-    if np.linalg.cond(A.astype(np.float64)) > 1e10:
-        return plain
-
-    def solve(matrix: Any, inverse: Array, right: Any) -> Any:
-        x = np.zeros(t.size, np.longdouble)
-        for _ in range(8):
-            x = x + inverse.astype(np.longdouble) @ (right - matrix @ x)
-        return x
-
-    x_star = solve(A, inverse, np.ones(t.size, np.longdouble))
-    gamma_star = 1.0 / (t.astype(np.longdouble) @ x_star)
-    weights = gamma_star * solve(A.T, inverse.T, t.astype(np.longdouble))
-    entropy = -(weights * np.log(weights)).sum()
-    fine_T = T.astype(np.longdouble)
-    c = fine_T @ solve(A, inverse, -entropy - np.log(weights))
-    w_star = fine_T @ (gamma_star * x_star)
-    full = np.zeros(n, np.longdouble)
-    full[rows] = weights
-    others = np.delete(Z.astype(np.longdouble) @ w_star, rows)
-    kappa = gamma_star * (others.min() - gamma_star) if others.size else np.inf
-    return Vertex(gamma_star, w_star, full, rows, face, c, float(kappa))

@@ -1,4 +1,4 @@
-r"""The statements E9 to E12 of docs/exponential.md, asked of one problem: how the path ends.
+r"""The statements E9 to E11 of docs/exponential.md, asked of one problem: how the path ends.
 
 Statements about limits are asked at two penalties: a remainder of order ``lam^2`` must fall 50 times where
 lam falls 10 times. On margin rows F splits, so that ``v(lam)`` is computed without ``gamma_star w_star /
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from prgd.core.types import Mask
-from prgd.norms import L1, Linf, Norm
 from prgd_paper.theory import expansion
 from prgd_paper.theory.dual_vector import diameter
 from prgd_paper.theory.entropies import (
@@ -24,7 +23,7 @@ from prgd_paper.theory.entropies import (
     minimise_soft_loss,
     softmax_weights,
 )
-from prgd_paper.theory.path import UNSOLVED, path_points
+from prgd_paper.theory.path import path_points
 from prgd_paper.theory.path_checks import GATE, Reading
 from prgd_paper.theory.samples import PathProblem
 
@@ -222,63 +221,10 @@ def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float
     return found
 
 
-def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
-    r"""E12, nondegenerate programs: the remainder falls like ``exp(-kappa/lam) / lam``, the gap is known.
-
-    Asked at two penalties with ``kappa / lam`` larger by 8 at the second: the remainder falls by
-    ``exp(-8)`` times the ratio of penalties, and a factor of 2 is left for the other exponentials.
-    Tolerance: the rounding of margins, by the inverse of the system; in the gap, that of u. Nothing is
-    asked if rounding hides c, or the minimiser was not found.
-    """
-    vertex = expansion.margin_vertex(Z, norm)
-    if vertex.c is None:
-        return
-    gamma, p = np.longdouble(vertex.gamma_star), vertex.dual_weights[vertex.rows]
-    delta = (p * (np.log(p.max()) - np.log(p))).sum()
-    T, _ = vertex.face.transform
-    inverse = float(np.linalg.norm(np.linalg.pinv((Z @ T)[vertex.rows]), 2))
-    shift, widest = 2.0 * float(np.abs(Z @ vertex.c).max()), float(np.linalg.norm((Z @ T)[vertex.rows]))
-    first = min(_face_penalty(vertex), vertex.kappa / (12.0 + shift))
-    second = first / (1.0 + 8.0 * first / vertex.kappa) if math.isfinite(vertex.kappa) else 0.1 * first
-    rests, slack = [], 0.0
-    for lam, point in zip((first, second), path_points(Z, (first, second), norm), strict=True):
-        # Beside the rounding of margins: that of gamma_star w_star / lam, refined to eps times the
-        # condition, and that of R = U / lam, a sum over rows and columns.
-        slack = 8.0 * inverse * math.sqrt(p.size) * point.rounding
-        slack += (16.0 * inverse * widest + 4.0 * (sum(Z.shape) + 16)) * LONG_EPS * float(point.length)
-        if slack > 1e-4 * float(np.linalg.norm(vertex.c)) or float(point.duality_gap(lam)) > UNSOLVED:
-            return
-        rest = point.w - gamma / np.longdouble(lam) * vertex.w_star - vertex.c
-        rests.append(float(np.linalg.norm(rest)))
-    claimed = second * delta / gamma**2
-    off = float(abs((point.upper - point.gamma) / point.upper - claimed))
-    # Other rows weigh at most e^(shift/2 - kappa/lam) each, and move Delta by that times their distance.
-    far = vertex.kappa / second
-    weight = len(Z) * far * math.exp(0.5 * shift - far) / float(delta) if math.isfinite(far) else 0.0
-    # A residual eta leaves an unsettled part of 2 eta, and the weights are rounded (as in E6).
-    error = float(point.residual(second)) + 2.0 * point.rounding * max(norm.dual(z) for z in Z)
-    blur = 2.0 * error / float(point.upper)
-    yield Reading("E12 gap", off, 0.0, blur + 2.0 * weight * float(claimed), float(claimed))
-    if math.isfinite(vertex.kappa):
-        yield Reading("E12", rests[1], 2.0 * first / second * math.exp(-8.0) * rests[0], slack)
-    else:
-        yield Reading("E12 every row", rests[1], 0.0, slack, float(np.linalg.norm(vertex.c)))
-
-
-def _face_penalty(vertex: expansion.Vertex) -> float:
-    """Return a quarter of the penalty below which ``gamma_star w_star / lam + c`` is on w_star's face."""
-    w, c, free = np.abs(vertex.w_star), np.abs(vertex.c), vertex.face.is_free  # type: ignore[arg-type]
-    room = w[free] if isinstance(vertex.face.norm, L1) else 1.0 - w[free]
-    return 0.25 * float(vertex.gamma_star) * float((room / (c[free] + c.max() + 1e-300)).min(initial=1e300))
-
-
 def limit_readings(problem: PathProblem) -> Iterator[Reading]:
-    """Yield readings of E9 and E10, or E11, of planted problems, and of E12 of others."""
+    """Yield readings of E9 and E10, or of E11, of planted problems."""
     if problem.kind in STRICT:
         yield from expansion_readings(problem)
         yield from one_system_readings(problem)
     elif problem.kind in IDLE:
         yield from drift_readings(problem)
-    else:
-        for norm in (L1(), Linf()):
-            yield from vertex_readings(problem.Z, norm)

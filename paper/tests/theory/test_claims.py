@@ -27,7 +27,7 @@ TRUE = (
     "theorem-c.7-corrected", "lemma-d.1", "lemma-d.2", "e1-rate-of-the-dual-vector", "e2-linear-rate",
     "e2-without-strict-complementarity", "e3-separator-in-any-norm", "e4-gap-identity", "e5-bound-of-delta",
     "e6-gap-on-the-path", "e7-rescaling", "e8-inexact-phases", "e9-expansion", "e10-one-system-a-phase",
-    "e11-drift", "e12-linear-programs", "e13-excess", "e13-steps",
+    "e11-drift",
 )  # fmt: skip
 TRUE_WITH_A_CAVEAT = (
     "section-7.1-digit-rank", "theorem-6.1-radius", "theorem-6.1-s4-s5", "theorem-6.1-s6",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from prgd_paper.theory import entropies
 from prgd_paper.theory import path_checks as checks
-from prgd_paper.theory.expansion import drift, margin_vertex, orthogonal_parts, path_expansion
-from prgd_paper.theory.path import path_points, regularization_path
+from prgd_paper.theory.expansion import drift, orthogonal_parts, path_expansion
+from prgd_paper.theory.path import Face, path_points, regularization_path
 from prgd_paper.theory.path_checks import summarise
 from prgd_paper.theory.path_limits import expansion_readings, gate_ratios, one_system_readings
 from prgd_paper.theory.path_point import PathPoint
@@ -88,12 +88,12 @@ def test_the_gap_below_1e_12_in_many_digits(name, seed, monkeypatch):
     monkeypatch.setattr(mpmath.mp, "dps", 60)
     Z, norm = path_problem(seed, 5).Z, NORMS[name]
     Z = Z / max(norm.dual(z) for z in Z)
-    vertex = None if name == "l2" else margin_vertex(Z, norm)
-    T, t = (np.eye(Z.shape[1]), None) if vertex is None else vertex.face.transform
-    assert vertex is None or vertex.c is not None
-    gamma = float((Z.T @ max_margin_reference(Z).dual_weights).dot(max_margin_reference(Z).w_star))
-    lam = mpmath.mpf(1e-4 * min(gamma**2, vertex.kappa if vertex else 1.0))
+    lam = mpmath.mpf(1e-6 * max_margin_reference(Z).gamma_star ** 2)
     (first,) = path_points(Z, [float(lam)], norm)
+    T, t = np.eye(Z.shape[1]), None
+    if name != "l2":
+        inside = first.w != 0.0 if name == "l1" else abs(first.w) < first.length
+        T, t = Face(norm, np.sign(first.w).astype(float), inside).transform
     A = mpmath.matrix((Z @ T).tolist())
     x = mpmath.matrix([mpmath.mpf(str(v)) for v in np.linalg.lstsq(T, first.w.astype(float), rcond=None)[0]])
     for _ in range(11):
@@ -186,17 +186,6 @@ def test_the_expansion_in_closed_form():
     assert float(found.bend[0]) == pytest.approx(0.0, abs=1e-16)
     assert found.curvature == pytest.approx(1.0)
     np.testing.assert_array_equal(drift([[1.0], [-1.0]], [True, True]), [0.0])
-
-
-def test_a_vertex_in_closed_form():
-    found = margin_vertex(np.array([[2.0, 0.0, 0.1], [0.0, 1.0, 0.1], [5.0, 5.0, 0.0]]), L1())
-    assert float(found.gamma_star) == pytest.approx(2.0 / 3.0)
-    np.testing.assert_allclose(found.w_star.astype(float), [1.0 / 3.0, 2.0 / 3.0, 0.0], atol=1e-15)
-    p = np.array([1.0 / 3.0, 2.0 / 3.0])
-    entropy = -(p * np.log(p)).sum()
-    np.testing.assert_allclose(found.c.astype(float)[:2] * [2.0, 1.0], -entropy - np.log(p), atol=1e-15)
-    assert found.kappa == pytest.approx(2.0 / 3.0 * (5.0 - 2.0 / 3.0))
-    assert margin_vertex(np.array([[1.0, 1.0], [1.0, -1.0]]), L1()).c is None  # an idle dual: degenerate
 
 
 def test_a_false_statement_is_seen():

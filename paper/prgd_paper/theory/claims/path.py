@@ -1,4 +1,4 @@
-"""Statements E4 to E12 of docs/exponential.md, ours: the gap of any w, and the path of minimisers."""
+"""Statements E4 to E11 of docs/exponential.md, ours: the gap of any w, and the path of minimisers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[Path
 
 @cache
 def _limits(kinds: tuple[str, ...]) -> dict[str, checks.Summary]:
-    """Return readings of E9 to E12 on sets of some kinds, summarised."""
+    """Return readings of E9 to E11 on sets of some kinds, summarised."""
     return checks.summarise(
         r for problem in _problems(LIMIT_SEEDS, kinds) for r in limits.limit_readings(problem)
     )
@@ -256,27 +256,4 @@ def drift_of_the_path() -> Finding:
         f"log(1/lam), is within {max(apart):.1%} of b (median {np.median(apart):.1%}).",
         "A set with idle margin rows on which a bound fails, or v / log(1/lam) converges elsewhere.",
         LIMIT_SETTING,
-    )
-
-
-@claim("e12-linear-programs", where=f"{WHERE}, Theorem E12")
-def linear_programs() -> Finding:
-    """In l1 and l-infinity, if the margin program is nondegenerate, w(lam) = gamma_star w_star / lam + c
-    up to exponentially small terms, and the relative gap is lam Delta(p_star) / gamma_star^2 up to such
-    terms.
-
-    Count the programs whose remainder at a smaller lam is more than twice what exp(-kappa/lam) / lam says.
-    """
-    found = _limits(tuple(kind for kind in KINDS if kind not in (*limits.STRICT, *limits.IDLE)))
-    return _finding(
-        found,
-        ("E12", "E12 gap", "E12 every row"),
-        f"At the smaller of two lam the remainder is at most {2 * found['E12'].extreme:.2f} (median "
-        f"{2 * found['E12'].median:.2f}) of what exp(-kappa/lam) / lam makes of the first, kappa gamma_star "
-        "times the smallest distance of a row from the margin; the gap agrees with its limit to "
-        f"{found['E12 gap'].extreme:.0e} at kappa/lam of 20 or more. With this kappa the factor 1/lam is "
-        "needed: U changes by exp(-kappa/lam), and R = U / lam.",
-        "A nondegenerate program on which the remainder is larger than every multiple of exp(-kappa/lam) / "
-        "lam.",
-        LIMIT_SETTING.replace("; entries of few bits, so that margin rows lie on the margin exactly", ""),
     )
