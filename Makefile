@@ -49,12 +49,11 @@ test-interpreter: $(VENV)/.installed-dev
 	for script in $(INTERPRETED); do \
 		TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p $$script > /dev/null || exit 1; done
 
-torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
+torture: $(VENV)/.installed-dev ## Try new adversarial problems, damaged files and regressions for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)
 
-oracle: $(VENV)/.installed-dev ## Compare 20,000 small regressions with an exact oracle, 280 separated sets with ridge paths
-	$(BIN)/python tests/separation/oracle_trial.py --designs 20000
-	$(BIN)/python tests/separation/ridge_paths.py --sets 280
+oracle: $(VENV)/.installed-dev ## Compare small regressions with an exact oracle, and separated sets with ridge paths, for SECONDS
+	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) --only designs hard-designs paths $(TORTURE_ARGS)
 
 lint: $(VENV)/.installed-dev lint-workflows ## Run ruff and mypy, and check the workflows
 	$(BIN)/ruff check .

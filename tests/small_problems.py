@@ -1,4 +1,4 @@
-"""Small adversarial problems of two classes: ties, copies, dependent columns, and extreme numbers."""
+"""Small problems of two classes: random ones with a hyperplane, and adversarial ones with ties and copies."""
 
 from __future__ import annotations
 
@@ -68,3 +68,24 @@ def problem(seed: int, min_rows=2, max_rows=14, max_columns=5):
     X, y = family(rng, n, d)
     y[:2] = (0, 1) if y[:2].sum() != 1 else y[:2]
     return family, X, y, bool(seed // len(FAMILIES) % 2)
+
+
+def planted(n, d, push=0.0, seed=0, dtype=float):
+    """Rows that a hyperplane separates, each moved away from it by ``push``."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0.0, 1, -1)
+    return (X + push * y[:, None] * w).astype(dtype), y
+
+
+def flipped(n, d, flips, seed=0, rare=0):
+    """Rows separated but for some labels, and rare features of one or two rows of a class."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.where(X @ rng.standard_normal(d) > 0.0, 1, -1)
+    y[rng.choice(n, flips, replace=False)] *= -1
+    extra = np.zeros((n, rare))
+    for j in range(rare):
+        extra[rng.choice(np.flatnonzero(y == (-1) ** j), 1 + j % 2, replace=False), j] = 1.0 + j
+    return np.hstack([X, extra]), y

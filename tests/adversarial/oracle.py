@@ -24,6 +24,8 @@ import numpy as np
 
 MAX_SUBSETS = 10_000  # sets of rows that are tried for a vertex, at about 50 microseconds each
 SEPARABLE, QUASI_SEPARABLE, NOT_SEPARABLE = "separable", "quasi-separable", "not separable"
+# By the names of the statuses that state them.
+VERDICTS = {"CERTIFIED": SEPARABLE, "QUASI_SEPARABLE": QUASI_SEPARABLE, "NOT_SEPARABLE": NOT_SEPARABLE}
 
 
 def exact_matrix(X) -> list[list[Fraction]]:

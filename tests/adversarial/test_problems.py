@@ -30,10 +30,9 @@ def assert_true(judged_cases) -> None:
     """Fail with the kinds and numbers of failures, and the first case of each kind."""
     first, counts = {}, Counter()
     for case, outcome in judged_cases:
-        for kind, message, _ in outcome.failures:
+        for kind, message in outcome.failures:
             counts[kind] += 1
-            data = described(case)
-            first.setdefault(kind, f"{message}\n  X = {data['X']}\n  y = {data['y']}, {case.fit_intercept=}")
+            first.setdefault(kind, f"{message}\n{described(case)}")
     assert not counts, f"{dict(counts)}\n" + "\n".join(f"{kind}: {text}" for kind, text in first.items())
 
 

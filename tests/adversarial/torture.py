@@ -1,8 +1,11 @@
-"""Try prgd on new adversarial problems and damaged files for a given time, on all cores.
+"""Try prgd on new adversarial problems, damaged files and regressions for a given time, on all cores.
 
-``python tests/adversarial/torture.py --seconds 60`` prints its seed, a table by generator and verdict and the
-failures by kind, and exits with 1 if there was any failure. ``--seed S`` repeats a run, ``--seed S --case K``
-one of its cases.
+``python tests/adversarial/torture.py --seconds 60`` prints its seed, how often each outcome occurred and the
+failures by kind, and exits with 1 if there was any failure. ``--seed S`` repeats a run, and
+``--seed S --only PART --case K`` one of its cases. The parts are problems of two classes against an exact
+oracle, files that are damaged and read, regressions whose coefficients an exact oracle knows (``designs``),
+those in which the numbers invite rounding, so that words may be left undecided (``hard-designs``), and 280
+regressions whose coefficients are followed as a ridge penalty vanishes (``paths``, the same for every seed).
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -29,168 +33,122 @@ import numpy as np
 from adversarial.damaged_files import trial
 from adversarial.problems import GENERATORS
 from adversarial.trial import described, judge
+from separation import ridge_paths
+from separation.oracle_trial import disagreements
+from separation.small_designs import KINDS, design, hard_design
 
 HANG_SECONDS = 60  # a case that takes longer counts as a hang: its process ends itself, and is replaced
-REPORT_SECONDS = 0.5  # time between two messages of a worker
 SHOWN = 5  # failures of each kind that are printed
 EXTRA_SHARE = 0.05  # share of the cases that also try `run`, and of those that also try the estimator
-PARTS = ("problems", "files")
-Found = tuple[tuple[str, ...], list[dict]]  # what is counted, and the failures
+LEFT_OPEN = ("(left open)", "this one ['above']", "this one ['below']")  # ends of what is no wrong answer
+RIDGE_SETS = 280
+Found = tuple[str, str, list[tuple[str, str]]]  # the kind of case, its outcome, and failures with their kinds
 
 
-def problem_case(seed: int, index: int):
-    """Return the case of a number, and what else is tried on it."""
+def try_problem(seed: int, index: int, folder: Path) -> Found:
     names = list(GENERATORS)
     rng = np.random.default_rng([seed, 0, index])
     draw = rng.random()
     extra = "run" if draw < EXTRA_SHARE else "estimator" if draw < 2 * EXTRA_SHARE else ""
-    return GENERATORS[names[index % len(names)]](rng), extra
-
-
-def try_problem(seed: int, index: int) -> Found:
-    """Judge one problem."""
-    case, extra = problem_case(seed, index)
+    case = GENERATORS[names[index % len(names)]](rng)
     outcome = judge(case, extra)
-    failures = [
-        {
-            "failure": kind,
-            "message": text,
-            "size": size,
-            "exact": outcome.verdict,
-            **about(seed, index, "problems"),
-        }
-        for kind, text, size in outcome.failures
-    ]
-    return ("problems", case.name, outcome.verdict, outcome.status, outcome.separability), failures
+    failures = [(kind, f"{text}\n{described(case)}") for kind, text in outcome.failures]
+    found = f"{outcome.status}, separability {outcome.separability}"
+    return f"{case.name}, {outcome.verdict}", found, failures
 
 
 def try_file(seed: int, index: int, folder: Path) -> Found:
-    """Damage and read one file."""
+    kind, _, outcome = trial(np.random.default_rng([seed, 1, index]), folder).partition(": ")
+    failures = [("file", outcome)] if outcome.startswith("FAILED") else []
+    return kind, outcome.partition(":")[0], failures
+
+
+def try_design(seed: int, index: int, folder: Path) -> Found:
+    true, wrong = disagreements(design(seed, index), index)
+    return f"{KINDS[index % len(KINDS)]}, {true.verdict}", "tried", [("word", text) for text in wrong]
+
+
+def try_hard_design(seed: int, index: int, folder: Path) -> Found:
+    true, wrong = disagreements(hard_design(seed, index), index)
+    failures = [("word", text) for text in wrong if not text.endswith(LEFT_OPEN)]
+    found = "left open" if len(failures) < len(wrong) else "decided"
+    return f"{KINDS[index % len(KINDS)]}, {true.verdict}", found, failures
+
+
+def try_path(seed: int, index: int, folder: Path) -> Found:
+    # Of other sets a coefficient may begin to grow at smaller penalties than those that are followed.
+    sample = ridge_paths.draw(0, index % RIDGE_SETS)
+    return sample.kind, "tried", [("path", text) for text in ridge_paths.compare(sample)[1]]
+
+
+PARTS = {
+    "problems": try_problem,
+    "files": try_file,
+    "designs": try_design,
+    "hard-designs": try_hard_design,
+    "paths": try_path,
+}
+
+
+def attempt(part: str, seed: int, index: int, folder: Path) -> Found:
     try:
-        said = trial(np.random.default_rng([seed, 1, index]), folder)
-    except Exception as error:  # the readers' undocumented errors are findings of the trial
-        said = f"unknown: FAILED: {type(error).__name__}: {error}"
-    kind, _, outcome = said.partition(": ")
-    if not outcome.startswith("FAILED"):
-        return ("files", kind, outcome), []
-    failure = {"failure": "file", "message": outcome, **about(seed, index, "files"), "generator": kind}
-    return ("files", kind, "FAILED"), [failure]
+        return PARTS[part](seed, index, folder)
+    except Exception as error:  # any error is a finding of the trial
+        return "unknown", "exception", [("exception", f"{type(error).__name__}: {error}")]
 
 
-def about(seed: int, index: int, part: str) -> dict:
-    """Return what a failure says of its case."""
-    known = described(problem_case(seed, index)[0]) if part == "problems" else {}
-    return {"seed": seed, "case": index, "only": part, **known}
-
-
-def work(seed: int, stride: int, ends: dict[str, float], now, pipe: Connection) -> None:
-    """Try cases of each part until its end, from where ``now`` stands, and report now and then."""
+def work(seed: int, stride: int, ends: list[tuple[str, float]], now, pipe: Connection) -> None:
+    """Try cases of each part until its end, from where ``now`` stands, and report each of them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    try_problem(seed, 0)  # compiles and imports, off the clock
-    counts, failures, reported = Counter(), [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        for number, (part, end) in enumerate(ends.items()):
-            while number == now[0] and time.monotonic() < end:
-                signal.alarm(HANG_SECONDS)
-                case, one = (
-                    try_problem(seed, now[1]) if part == "problems" else try_file(seed, now[1], Path(folder))
-                )
-                signal.alarm(0)
-                counts[case] += 1
-                failures += one
-                now[1] += stride
-                if time.monotonic() - reported > REPORT_SECONDS:
-                    pipe.send((counts, failures))
-                    counts, failures, reported = Counter(), [], time.monotonic()
-            if number == now[0]:
-                now[:] = [number + 1, now[1] % stride]
-    pipe.send((counts, failures))
+        for part in {part for part, _ in ends}:
+            attempt(part, seed, 0, Path(folder))  # compiles and imports, off the clock
+        while now[0] < len(ends):
+            part, end = ends[now[0]]
+            if time.monotonic() > end:
+                now[:] = [now[0] + 1, now[1] % stride]
+                continue
+            signal.alarm(HANG_SECONDS)
+            found = attempt(part, seed, now[1], Path(folder))
+            signal.alarm(0)
+            pipe.send((part, now[1], *found))
+            now[1] += stride
     pipe.send(None)
 
 
-class Crew:
-    """The worker processes; one that hangs or dies is noted and replaced."""
+def tried(seed: int, jobs: int, ends: list[tuple[str, float]]) -> Iterator[tuple]:
+    """Yield what the workers report; one that hangs or dies is reported too, and replaced."""
+    context = multiprocessing.get_context("spawn")
+    workers = {}
 
-    def __init__(self, seed: int, jobs: int, ends: dict[str, float]) -> None:
-        self.seed, self.jobs, self.ends = seed, jobs, ends
-        self.context = multiprocessing.get_context("spawn")
-        self.workers: dict[Connection, tuple[multiprocessing.Process, list[int]]] = {}
-        self.counts: Counter = Counter()
-        for first in range(jobs):
-            self._start(self.context.RawArray("q", [0, first]))  # the number of the part, and the case
-
-    def _start(self, now) -> None:
-        receiver, sender = self.context.Pipe(duplex=False)
-        process = self.context.Process(
-            target=work, args=(self.seed, self.jobs, self.ends, now, sender), daemon=True
-        )
+    def start(now) -> None:
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(seed, jobs, ends, now, sender), daemon=True)
         process.start()
         sender.close()
-        self.workers[receiver] = process, now
+        workers[receiver] = process, now
 
-    def listen(self) -> list[dict]:
-        """Return the failures that the workers report within a second; replace those that have died."""
-        failures = []
-        for pipe in wait(list(self.workers), timeout=1.0):
-            process, now = self.workers[pipe]
+    for first in range(jobs):
+        start(context.RawArray("q", [0, first]))  # the number of the part, and the case
+    while workers:
+        for pipe in wait(list(workers)):
+            process, now = workers[pipe]
             try:
                 message = pipe.recv()
             except (EOFError, OSError):
                 process.join()
-                failures.append(self._died(process.exitcode, *now))
-                now[1] += self.jobs
-                self._start(now)
+                code = process.exitcode
+                text = (
+                    f"no answer within {HANG_SECONDS} s" if code == -signal.SIGALRM else f"exit code {code}"
+                )
+                yield ends[now[0]][0], now[1], "unknown", "died", [("hang or crash", text)]
+                now[1] += jobs
+                start(now)
                 message = None
             if message is None:
-                process.join()
-                del self.workers[pipe]
+                del workers[pipe]
             else:
-                self.counts += message[0]
-                failures += message[1]
-        return failures
-
-    def _died(self, code: int, number: int, index: int) -> dict:
-        is_hang = code == -signal.SIGALRM
-        text = f"no answer within {HANG_SECONDS} s" if is_hang else f"the process ended with code {code}"
-        case = about(self.seed, index, list(self.ends)[number])
-        return {"failure": "hang" if is_hang else "crash", "message": text, **case}
-
-    def stop(self) -> None:
-        """End all workers."""
-        for process, _ in self.workers.values():
-            process.kill()
-            process.join()
-
-
-def shown(failure: dict) -> str:
-    where = f"--seed {failure['seed']} --case {failure['case']} --only {failure['only']}"
-    lines = [f"{failure['failure']} ({failure.get('generator', '')}, {where}): {failure['message']}"]
-    if "X" in failure:
-        lines.append(f"    X = {failure['X']}  # {failure['kind']}")
-        lines.append(f"    y = {failure['y']}; fit_intercept = {failure['fit_intercept']}")
-    return "\n".join(lines)
-
-
-def table(counts: Counter) -> list[str]:
-    """Return lines: problems by generator and exact verdict, files by kind, with the outcomes of each."""
-    cases: dict[tuple[str, str], Counter] = defaultdict(Counter)
-    for (part, *key), count in counts.items():
-        if part == "files":
-            cases["file", key[0]][key[1]] += count
-            continue
-        name, verdict, status, separability = key
-        for row in ((name, verdict), ("all", verdict)):
-            cases[row][status] += count
-            cases[row]["separability undecided"] += count * (separability == "undecided")
-    lines = [f"{'generator':24} {'verdict or kind':28} {'cases':>8} {'certified':>10}  outcomes"]
-    for (name, verdict), outcomes in sorted(cases.items()):
-        undecided = outcomes.pop("separability undecided", 0)
-        solved = outcomes.total() - outcomes["refused"]
-        share = f"{100 * outcomes['CERTIFIED'] / solved:.2f} %" if verdict == "separable" and solved else ""
-        parts = [f"{status} {count}" for status, count in outcomes.most_common() if count]
-        parts += [f"(separability undecided {undecided})"] if undecided else []
-        lines.append(f"{name:24} {verdict:28} {outcomes.total():8} {share:>10}  {', '.join(parts)}")
-    return lines
+                yield message
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -198,59 +156,42 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: one per core")
-    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS))
     parser.add_argument("--case", type=int, help="try one case of the seed and print it")
     parser.add_argument("--failures", type=Path, help="append all failures to this JSON-lines file")
     options = parser.parse_args(arguments)
-    if options.case is not None and options.seed is None:
-        parser.error("--case is a case of a seed: give --seed too")
+    if options.case is not None and (options.seed is None or len(options.only) > 1):
+        parser.error("--case is a case of a seed and a part: give --seed and --only too")
     return options
-
-
-def one_case(options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        rest = (Path(folder),) if options.only == "files" else ()
-        found, failures = (try_file if rest else try_problem)(options.seed, options.case, *rest)
-    print(*found)
-    print(*map(shown, failures), sep="\n")
-    return int(bool(failures))
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    if options.case is not None:
-        return one_case(options)
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    if options.case is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            *found, failures = attempt(options.only[0], seed, options.case, Path(folder))
+        print(*found, *failures, sep="\n")
+        return int(bool(failures))
     print(f"seed {seed}, {options.jobs} processes, {options.seconds:g} s", flush=True)
-    start, kinds, largest = time.monotonic(), Counter(), defaultdict(float)
-    parts = [options.only] if options.only else PARTS
-    ends = {part: start + options.seconds * (k + 1) / len(parts) for k, part in enumerate(parts)}
-    crew = Crew(seed, options.jobs, ends)
+    counts, kinds, share = Counter(), Counter(), options.seconds / len(options.only)
+    ends = [(part, time.monotonic() + share * (k + 1)) for k, part in enumerate(options.only)]
     try:
-        while crew.workers:
-            for failure in crew.listen():
-                kind = failure["failure"]
+        for part, index, case, outcome, failures in tried(seed, options.jobs, ends):
+            counts[part, case, outcome] += 1
+            for kind, text in failures:
                 kinds[kind] += 1
-                largest[kind] = max(largest[kind], failure.get("size", 0.0))
                 if kinds[kind] <= SHOWN:
-                    print(shown(failure), flush=True)
+                    print(f"{kind} ({case}, --seed {seed} --only {part} --case {index}): {text}", flush=True)
                 if options.failures is not None:
+                    known = {"failure": kind, "message": text, "seed": seed, "only": part, "case": index}
                     with options.failures.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(failure) + "\n")
+                        file.write(json.dumps(known) + "\n")
     except KeyboardInterrupt:
         print("interrupted")
-        crew.stop()
-    problems = sum(n for key, n in crew.counts.items() if key[0] == "problems")
-    print(*table(crew.counts), "", sep="\n")
-    seconds = time.monotonic() - start
-    print(
-        f"{problems} problems, {crew.counts.total() - problems} damaged files, {seconds:.0f} s, seed {seed}"
-    )
-    print(f"failures: {'none' if not kinds else ''}")
-    for kind, count in kinds.most_common():
-        print(
-            f"  {kind}: {count}" + (f" (largest relative error {largest[kind]:.1e})" if largest[kind] else "")
-        )
+    for (part, case, outcome), count in sorted(counts.items()):
+        print(f"{part:14}{case:46}{outcome:44}{count:8}")
+    print(f"{counts.total()} cases, seed {seed}; failures: {dict(kinds) or 'none'}")
     return int(bool(kinds))
 
 

@@ -32,17 +32,16 @@ class Outcome:
         The status of `max_margin`, or "refused" or "exception".
     separability : str
         The verdict of `prgd.separability`, or "refused" or "exception".
-    failures : list of (kind, message, size)
-        The size of a false bound is its relative error.
+    failures : list of (kind, message)
     """
 
     verdict: str
     status: str = "exception"
     separability: str = "exception"
-    failures: list[tuple[str, str, float]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
 
-    def fail(self, kind: str, message: str, size: float = 0.0) -> None:
-        self.failures.append((kind, message, size))
+    def fail(self, kind: str, message: str) -> None:
+        self.failures.append((kind, message))
 
 
 def judge(case: Case, extra: str = "") -> Outcome:
@@ -57,21 +56,17 @@ def judge(case: Case, extra: str = "") -> Outcome:
     outcome = Outcome(exact.verdict)
     solved = _guarded(case, outcome, "max_margin", _solve)
     found = _guarded(case, outcome, "separability", _decide)
-    if isinstance(solved, prgd.Result):
-        outcome.status = solved.status.name
+    outcome.status = solved if isinstance(solved, str) else solved.status.name
+    outcome.separability = found if isinstance(found, str) else str(found.verdict)
+    if not isinstance(solved, str):
         _judge_result(case, exact, outcome, solved)
-    else:
-        outcome.status = solved
-    if isinstance(found, prgd.Separability):
-        outcome.separability = str(found.verdict)
+    if not isinstance(found, str):
         _judge_verdict(case, exact, outcome, found)
-    else:
-        outcome.separability = found
-    if isinstance(solved, prgd.Result) and isinstance(found, prgd.Separability):
+    if not (isinstance(solved, str) or isinstance(found, str)):
         _compare(exact, outcome, solved, found)
     if extra == "run":
         ran = _guarded(case, outcome, "run", _run)
-        if isinstance(ran, prgd.Result):
+        if not isinstance(ran, str):
             _judge_bounds(exact, outcome, "run", ran.margin, ran.upper_bound, ran.certificate.w)
             _judge_witnesses(exact, outcome, "run", ran.certificate)
             _judge_cosine(exact, outcome, "run", ran.cosine, ran.coef, ran.margin)
@@ -126,16 +121,12 @@ def _guarded(case: Case, outcome: Outcome, what: str, call):
         warnings.simplefilter("always")
         try:
             answer = call(case)
-        except ValueError as error:
-            # A refusal is one sentence or more about the data, from prgd itself.
-            if (case.may_refuse or out_of_range(case.X)) and str(error).rstrip().endswith("."):
-                answer = "refused"
-            else:
-                answer = "exception"
+        except Exception as error:
+            # A refusal is one sentence or more about the data, from prgd itself; other errors are findings.
+            may_refuse = isinstance(error, ValueError) and (case.may_refuse or out_of_range(case.X))
+            answer = "refused" if may_refuse and str(error).rstrip().endswith(".") else "exception"
+            if answer == "exception":
                 outcome.fail("exception", f"{what}: {type(error).__name__}: {error}")
-        except Exception as error:  # any other error is a finding of the trial
-            answer = "exception"
-            outcome.fail("exception", f"{what}: {type(error).__name__}: {error}")
     for warning in caught:
         if not issubclass(warning.category, _DOCUMENTED_WARNINGS):
             outcome.fail("warning", f"{what}: {warning.category.__name__}: {warning.message}")
@@ -158,9 +149,9 @@ def _judge_bounds(exact: oracle.Exact, outcome: Outcome, what: str, lower: float
             gamma = exact.gamma_star
             size = abs(bound - gamma) / abs(gamma) if gamma else math.inf
             text = f"{what}: {end} {bound!r}, gamma_star {gamma!r}, relative error {size:.1e}"
-            outcome.fail(f"false {end} bound", text, size)
+            outcome.fail(f"false {end} bound", text)
     if lower > upper:
-        outcome.fail("crossing", f"{what}: lower {lower!r} > upper {upper!r}", (lower - upper) / abs(lower))
+        outcome.fail("crossing", f"{what}: lower {lower!r} > upper {upper!r}")
 
 
 def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certificate: prgd.Certificate) -> None:
@@ -205,7 +196,7 @@ def _judge_result(case: Case, exact: oracle.Exact, outcome: Outcome, result: prg
     if name == "CERTIFIED" and not width <= allowed * (1.0 + 1e-12):
         outcome.fail("not certified as stated", f"CERTIFIED, {result.margin!r} .. {result.upper_bound!r}")
     checked = _guarded(case, outcome, "Result.check", lambda c: result.check(*given(c)))
-    if checked != "refused" and checked != "exception":
+    if not isinstance(checked, str):
         if not checked.is_valid:
             outcome.fail("check denies", f"Result.check of {name}, {result.certificate}")
         again = checked.certificate
@@ -243,16 +234,9 @@ def _compare(exact: oracle.Exact, outcome: Outcome, solved: prgd.Result, found: 
         outcome.fail("disagreement", f"max_margin: {solved.status.name}, separability: {found.verdict}")
 
 
-def described(case: Case) -> dict[str, object]:
-    """Return a case as plain values from which it can be made again; floats are hexadecimal, so exact."""
-    X = case.X
-    dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    numbers = dense.tolist()
-    return {
-        "generator": case.name,
-        "kind": f"{type(X).__name__} {dense.dtype}, given as {case.engine}",
-        "X": repr(numbers),
-        "X_hex": [[float(v).hex() if dense.dtype.kind == "f" else int(v) for v in row] for row in numbers],
-        "y": np.asarray(case.y).tolist(),
-        "fit_intercept": case.fit_intercept,
-    }
+def described(case: Case) -> str:
+    """Return the data of a case as text from which it can be made again; Python prints floats in full."""
+    dense = case.X.toarray() if hasattr(case.X, "toarray") else np.asarray(case.X)
+    kind = f"{type(case.X).__name__} {dense.dtype}, given as {case.engine}"
+    y = np.asarray(case.y).tolist()
+    return f"  X = {dense.tolist()}  # {kind}\n  y = {y}; fit_intercept = {case.fit_intercept}"

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from unittest.mock import Mock
 
 import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
+from small_problems import planted
 
 import prgd
 from prgd import Status
 from prgd.maxmargin import hard
 
-
-def separable(seed, n, d, push=0.1, dtype=float):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    w = rng.standard_normal(d)
-    w /= np.linalg.norm(w)
-    y = np.where(X @ w > 0, 1, -1)
-    return (X + push * y[:, None] * w).astype(dtype), y
+# Of many columns the proof is by the interior point.
+OVERLAPS = [(30, 4, np.asarray), (400, 4, np.asarray), (600, 60, np.asarray), (600, 60, sp.csr_array)]
 
 
 def exact_gamma(X, y):
@@ -39,7 +35,7 @@ def exact_gamma(X, y):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("shape", [(40, 3), (200, 20), (60, 100), (500, 50)])
 def test_equals_nnls_through_the_origin(seed, shape):
-    X, y = separable(seed, *shape)
+    X, y = planted(*shape, 0.1, seed)
     result = prgd.max_margin(X, y, fit_intercept=False, tol=1e-8)
     assert result.status is Status.CERTIFIED
     assert result.gap <= 1e-8
@@ -68,7 +64,7 @@ def test_every_engine_gives_the_same_answer(engine, fit_intercept, tmp_path):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, np.asfortranarray])
 def test_dtypes(dtype, make):
-    X, y = separable(0, 300, 10, dtype=dtype)
+    X, y = planted(300, 10, 0.1, 0, dtype=dtype)
     result = prgd.max_margin(make(X), y)
     assert result.gap <= 1e-6
     assert result.check(make(X), y).is_valid
@@ -86,11 +82,11 @@ def test_the_intercept_is_the_distance_of_hulls():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("n", [30, 400])
-def test_overlap_is_proven(fit_intercept, n):
+@pytest.mark.parametrize(("n", "d", "make"), OVERLAPS)
+def test_overlap_is_proven(fit_intercept, n, d, make):
     rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((n, 4)), np.where(rng.random(n) < 0.5, 1, -1)
-    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    X, y = rng.standard_normal((n, d)), np.where(rng.random(n) < 0.5, 1, -1)
+    result = prgd.max_margin(make(X), y, fit_intercept=fit_intercept)
     assert result.status is Status.NOT_SEPARABLE
     assert result.is_separable is False
     check = result.check(X, y)
@@ -99,7 +95,7 @@ def test_overlap_is_proven(fit_intercept, n):
 
 
 def test_opposite_labels_on_equal_rows_are_proof_at_once():
-    X, y = separable(2, 100, 5)
+    X, y = planted(100, 5, 0.1, 2)
     X, y = np.vstack([X, X[:1]]), np.r_[y, -y[0]]
     result = prgd.max_margin(X, y)
     assert result.status is Status.NOT_SEPARABLE
@@ -128,18 +124,14 @@ def test_a_gap_at_the_tolerance_stays_certified():
     assert result.gap <= 1e-10
 
 
-def test_tight_tolerances_are_reached_by_the_polish():
-    X, y = separable(4, 300, 30)
+def test_tight_tolerances_are_reached_by_the_polish_and_others_without():
+    X, y = planted(300, 30, 0.1, 4)
     assert prgd.max_margin(X, y, tol=1e-12).gap <= 1e-12
-
-
-def test_without_polish_it_still_converges():
-    X, y = separable(5, 300, 10)
     assert prgd.max_margin(X, y, polish=False).gap <= 1e-6
 
 
 def test_limit_on_passes_returns_the_interval():
-    X, y = separable(6, 2000, 40, push=0.0)
+    X, y = planted(2000, 40, seed=6)
     result = prgd.max_margin(X, y, max_passes=1, tol=1e-12)
     assert result.status is Status.MAX_PASSES
     assert result.margin <= result.upper_bound
@@ -147,7 +139,7 @@ def test_limit_on_passes_returns_the_interval():
 
 
 def test_callback_and_verbose(capsys):
-    X, y = separable(7, 500, 20)
+    X, y = planted(500, 20, 0.1, 7)
     seen = []
     result = prgd.max_margin(X, y, callback=seen.append, verbose=1)
     assert seen == result.history.rows
@@ -157,21 +149,12 @@ def test_callback_and_verbose(capsys):
     assert seen[-1].passes == result.passes
 
 
-def test_interrupt_returns_the_best_interval():
-    X, y = separable(8, 2000, 40, push=0.0)
-
-    def press(entry):
-        raise KeyboardInterrupt
-
+def test_interrupt_returns_the_best_interval_if_there_is_any(monkeypatch):
+    X, y = planted(2000, 40, seed=8)
+    press = Mock(side_effect=KeyboardInterrupt)
     result = prgd.max_margin(X, y, callback=press, tol=1e-12)
     assert result.status is Status.INTERRUPTED
     assert result.check(X, y).is_valid
-
-
-def test_interrupt_before_any_bound_is_not_swallowed(monkeypatch):
-    def press(*args, **kwargs):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(hard.HardMargin, "choose_rows", press)
     with pytest.raises(KeyboardInterrupt):
         prgd.max_margin(np.eye(2), [1, -1])
@@ -184,7 +167,7 @@ def test_parameters_are_checked(name, value):
 
 
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
-    X, y = separable(9, 3000, 20, push=0.0)
+    X, y = planted(3000, 20, seed=9)
     free = prgd.max_margin(X, y, fit_intercept=False)
     monkeypatch.setattr(hard, "_MAX_ROWS", 100)
     monkeypatch.setattr(hard, "_MAX_ROWS_WITHOUT_GRAM", 100)
@@ -196,13 +179,9 @@ def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     assert max(sizes) < max(free_sizes)
 
 
-def test_few_rows_are_taken_at_once():
-    X, y = separable(10, 200, 20)
-    (entry,) = prgd.max_margin(X, y).history.rows
+def test_few_rows_and_rows_of_many_dimensions_are_taken_at_once():
+    (entry,) = prgd.max_margin(*planted(200, 20, 0.1, 10)).history.rows
     assert entry.working_set == 200
-
-
-def test_rows_of_many_dimensions_are_taken_at_once():
     rng = np.random.default_rng(11)
     X = sp.random_array((400, 4000), density=0.02, rng=rng, format="csr")
     y = np.where(rng.random(400) < 0.5, 1, -1)
@@ -212,25 +191,15 @@ def test_rows_of_many_dimensions_are_taken_at_once():
     assert result.gap <= 1e-6
 
 
-def all_support():
-    """More dimensions than rows: nearly all rows carry weight."""
-    rng = np.random.default_rng(11)
-    return rng.standard_normal((300, 1100)), np.where(rng.random(300) < 0.5, 1, -1)
-
-
-def test_support_beyond_the_working_set_is_certified(monkeypatch):
+def test_support_beyond_the_working_set_is_certified_and_beyond_memory_bounded(monkeypatch):
+    rng = np.random.default_rng(11)  # more dimensions than rows: nearly all rows carry weight
+    X, y = rng.standard_normal((300, 1100)), np.where(rng.random(300) < 0.5, 1, -1)
     monkeypatch.setattr(hard, "_MAX_ROWS", 100)
-    X, y = all_support()
     result = prgd.max_margin(X, y)
     assert result.status is Status.CERTIFIED
     assert result.support.size > 200
     assert result.check(X, y).is_valid
-
-
-def test_support_beyond_memory_ends_with_the_interval(monkeypatch):
-    monkeypatch.setattr(hard, "_MAX_ROWS", 100)
     monkeypatch.setattr(hard, "_MAX_GRAM_ROWS", 270)
-    X, y = all_support()
     result = prgd.max_margin(X, y)
     assert result.status is Status.STALLED
     assert result.margin < result.upper_bound
@@ -251,33 +220,14 @@ def test_a_margin_at_rounding_is_not_called_overlap(fit_intercept):
     assert prgd.separability(X, y, fit_intercept=fit_intercept).is_separable
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_overlap_in_many_dimensions_is_proven_by_the_interior_point(fit_intercept, make):
-    rng = np.random.default_rng(13)
-    X, y = rng.standard_normal((600, 60)), np.where(rng.random(600) < 0.5, 1, -1)
-    result = prgd.max_margin(make(X), y, fit_intercept=fit_intercept)
-    assert result.status is Status.NOT_SEPARABLE
-    assert result.check(X, y).is_valid
-
-
-def test_results_are_pickled_and_replaced():
-    X, y = separable(14, 50, 4)
+def test_results_are_pickled_replaced_saved_and_loaded(tmp_path):
+    X, y = planted(400, 4, 0.1, 14)
     result = prgd.max_margin(X, y)
-    assert result.dual_coef.shape == (1, 50)
+    assert result.dual_coef.shape == (1, 400)
     again = replace(pickle.loads(pickle.dumps(result)), passes=0.0)  # noqa: S301 - written here
     np.testing.assert_array_equal(again.dual_coef.toarray(), result.dual_coef.toarray())
-    for mine, theirs in zip(bounds(again.check(X, y)), bounds(result.check(X, y)), strict=True):
-        assert mine == theirs
-
-
-def bounds(check):
-    return check.certificate.lower, check.certificate.upper, check.certificate.gap, check.is_valid
-
-
-def test_results_are_saved_and_loaded(tmp_path):
-    X, y = separable(14, 400, 4)
-    result = prgd.max_margin(X, y)
+    mine, theirs = again.check(X, y).certificate, result.check(X, y).certificate
+    assert (mine.lower, mine.upper) == (theirs.lower, theirs.upper)
     result.save(tmp_path / "result.npz")
     again = prgd.Result.load(tmp_path / "result.npz")
     np.testing.assert_array_equal(again.coef, result.coef)
@@ -288,7 +238,7 @@ def test_results_are_saved_and_loaded(tmp_path):
 
 
 def test_check_sees_a_wrong_certificate():
-    X, y = separable(10, 50, 4)
+    X, y = planted(50, 4, 0.1, 10)
     result = prgd.max_margin(X, y)
     c = result.certificate
     wrong_weights = replace(c.dual_weights, values=-c.dual_weights.values)

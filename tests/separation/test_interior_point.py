@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from adversarial import oracle
-from small_problems import FAMILIES, INTEGER, problem
+from small_problems import FAMILIES, INTEGER, flipped, problem
 
 from prgd.proofs.column_relations import column_structure
 from prgd.proofs.exact_simplex import partition_rows
@@ -25,18 +25,6 @@ def alone(monkeypatch):
     monkeypatch.setattr(search, "STEPS", 1)
     monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
     monkeypatch.setattr(proposals, "solve_program", lambda Z, tolerance: None)
-
-
-def flipped(n, d, flips, seed=0, rare=0):
-    """Return rows separated but for some labels, and rare features of one or two rows of a class."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    y = np.where(X @ rng.standard_normal(d) > 0.0, 1, -1)
-    y[rng.choice(n, flips, replace=False)] *= -1
-    extra = np.zeros((n, rare))
-    for j in range(rare):
-        extra[rng.choice(np.flatnonzero(y == (-1) ** j), 1 + j % 2, replace=False), j] = 1.0 + j
-    return np.hstack([X, extra]), y
 
 
 # ------------------------------------------------------------------------------------------------ the path

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from separation.ridge_paths import KINDS, Model, compare, converges, draw, grows, limit, with_aliased_column
+from separation.ridge_paths import KINDS, Model, compare, converges, draw, grows, limit
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
 def test_coefficients_follow_the_verdict(kind):
-    # `python tests/separation/ridge_paths.py` compares 280 sets.
-    for index in range(kind, 3 * len(KINDS), len(KINDS)):
-        counts, wrong = compare(with_aliased_column(draw(0, index), index))
+    for index in range(kind, 3 * len(KINDS), len(KINDS)):  # `make oracle` tries more
+        words, wrong = compare(draw(0, index))
         assert not wrong
-        assert counts["+inf"] + counts["-inf"] > 0
+        assert {"+inf", "-inf"} & set(words.values())
 
 
 def test_growth_and_convergence():

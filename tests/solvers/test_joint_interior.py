@@ -116,28 +116,20 @@ def check_farkas(found, X, codes, row, other, K, fit_intercept, size=2e-9):
     assert found.gap == 1.0
 
 
-def check_against_clarabel(seed):
-    """Assert the answer of a random set, and count whether Clarabel solved it too."""
-    problem = random_set(seed)
-    found = solve_pairs(*problem)
-    status, length = by_clarabel(*problem)
-    if "Infeasible" in status:
-        check_farkas(found, *problem)
-        return True
-    check_conditions(found, *problem)
-    if status != "Solved":
-        return False
-    assert np.linalg.norm(found.W) == pytest.approx(length, rel=1e-7, abs=1e-7)
-    return True
-
-
-def test_random_sets_against_clarabel():
-    assert sum(check_against_clarabel(seed) for seed in range(30)) >= 28
-
-
-@pytest.mark.slow
-def test_more_random_sets_against_clarabel():
-    assert sum(check_against_clarabel(seed) for seed in range(30, 230)) >= 195
+@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 150), marks=pytest.mark.slow)])
+def test_random_sets_against_clarabel(seeds):
+    undecided = 0
+    for seed in seeds:
+        problem = random_set(seed)
+        found, (status, length) = solve_pairs(*problem), by_clarabel(*problem)
+        if "Infeasible" in status:
+            check_farkas(found, *problem)
+            continue
+        check_conditions(found, *problem)
+        if status == "Solved":
+            assert np.linalg.norm(found.W) == pytest.approx(length, rel=1e-7, abs=1e-7)
+        undecided += status != "Solved"
+    assert undecided <= 2
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_problems import flipped, planted
 
 from prgd import Problem
 from prgd.solvers.active_set import heaviest_weights, pivot_weights
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.working_set import WorkingSet
-
-
-def gaussian(n, d, seed=0):
-    rng = np.random.default_rng(seed)
-    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
-    return X, np.where(X @ w > 0.0, 1, -1)
-
-
-def flipped(n, d, seed=0):
-    X, y = gaussian(n, d, seed)
-    y[:: n // 20] *= -1
-    return X, y
 
 
 def set_of(X, y, fit_intercept) -> WorkingSet:
@@ -36,7 +25,7 @@ def excess(working, p):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_pivots_end_at_the_optimum_from_a_guess(fit_intercept):
-    working = set_of(*gaussian(80, 60), fit_intercept)
+    working = set_of(*planted(80, 60), fit_intercept)
     p, _ = interior_weights(working, working.combine(np.full(80, 1 / 80)), 1e-9)
     support = np.flatnonzero(p)
     rng = np.random.default_rng(1)
@@ -53,19 +42,19 @@ def test_pivots_end_at_the_optimum_from_a_guess(fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_pivots_give_up_where_nothing_separates(fit_intercept):
-    working = set_of(*flipped(200, 5), fit_intercept)
+    working = set_of(*flipped(200, 5, 20), fit_intercept)
     start = np.full(200, 1.0) / np.bincount(working.group)[working.group]
     assert pivot_weights(working, start, 1e-6) is None
 
 
 def test_pivots_give_up_on_an_empty_class():
-    working = set_of(*gaussian(30, 20), True)
+    working = set_of(*planted(30, 20), True)
     p = np.where(working.group == 0, 1.0, 0.0)
     assert pivot_weights(working, p / p.sum(), 1e-6) is None
 
 
 def test_the_heaviest_weights_keep_both_classes():
-    working = set_of(*gaussian(40, 3), True)
+    working = set_of(*planted(40, 3), True)
     p = np.random.default_rng(0).random(40)
     kept = heaviest_weights(working, p / np.bincount(working.group, p)[working.group], 6)
     assert np.count_nonzero(kept) == 6
