@@ -18,15 +18,11 @@ from prgd.core.checks import check_positive
 from prgd.core.types import Array, Mask
 from prgd.norms import L1, L2, Linf, Norm, as_norm
 from prgd.rows.labels import Labels
-from prgd.solvers.linear_systems import shifted_solver
-from prgd_paper.theory.entropies import Reals, log_sum_exp, minimise_soft_loss, next_start, softmax_weights
+from prgd_paper.theory.entropies import Reals, log_sum_exp, minimise_soft_loss, next_start
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.support import signed_rows
 
 _LAST_GAP = 1e-11  # the interior point ends at this duality gap, in nats
-_REDUCTION = 0.2  # factor of the barrier parameter after each step
-_STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
-_MAX_STEPS = 120
 _MAX_FACES = 12  # faces on which Newton's method is tried
 
 
@@ -158,80 +154,45 @@ def _on_faces(
     return best
 
 
-def _interior_point(Z: Array, lam: float, norm: Norm, w: Array) -> tuple[Array, Face]:
-    """Return w near the minimiser, and its face.
+def _interior_point(Z: Array, lam: float, norm: Norm, start: Array) -> tuple[Array, Face]:
+    """Return w near the minimiser and its face, from an exponential cone program in the step from a start.
 
-    l1: ``w = a - b`` with ``x = (a, b) >= 0`` and ``||w|| = sum(x)``. l-infinity: ``x = (w, r)`` with slacks
-    ``(r - w, r + w) >= 0``. Slacks and multipliers follow the central path ``slack * multiplier = mu``.
+    Bounds v on the entries of w, one each in l1 and a common one in l-infinity, have the sum ``||w||``.
     """
-    d = w.size
-    if isinstance(norm, L1):
-        A, t, C = np.hstack([Z, -Z]), np.ones(2 * d), np.eye(2 * d)
-        R = max(float(np.abs(w).sum()), 1e-3 / max(lam, 1e-300) ** 0.5 if not w.any() else 0.0)
-        x = np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)]) + 0.05 * R / d
-    else:
-        eye = np.eye(d)
-        A = np.hstack([Z, np.zeros((len(Z), 1))])
-        C = np.block([[-eye, np.ones((d, 1))], [eye, np.ones((d, 1))]])
-        t = np.append(np.zeros(d), 1.0)
-        R = max(float(np.abs(w).max()), 1e-3 / max(lam, 1e-300) ** 0.5 if not w.any() else 0.0)
-        x = np.append(w, 1.1 * R)
-    x, y, slack = _central_path(A, lam, t, C, x)
-    if isinstance(norm, L1):
-        w, size = x[:d] - x[d:], float(x.sum())
-        # Of a pair slack * multiplier = mu, the one that is larger in its own units stays away from 0.
-        is_inside: Mask = (slack / size > y / (lam * size)).reshape(2, d)
-        return w, Face(norm, np.sign(w), is_inside[0] | is_inside[1])
-    w, r = x[:d], float(x[d])
-    is_bound: Mask = (y * d / (lam * r) > slack / r).reshape(2, d)
+    import clarabel
+    from scipy.sparse import csc_array
+
+    (n, d), margins, is_l1 = Z.shape, Z @ start, isinstance(norm, L1)
+    eye = np.eye(d)
+    E = eye if is_l1 else np.ones((d, 1))
+    k = E.shape[1]
+    # The unknowns are the step, the value, u and v. Of each row (-<w, z_i> - value, 1, u_i) is in the
+    # exponential cone, and the sum of u is at most 1.
+    A = np.zeros((2 * d + 1 + 3 * n, d + 1 + n + k))
+    A[: 2 * d, :d], A[: 2 * d, -k:] = np.vstack([eye, -eye]), -np.vstack([E, E])
+    A[2 * d, d + 1 : -k] = 1.0
+    A[2 * d + 1 :: 3, : d + 1] = np.column_stack([Z, np.ones(n)])
+    A[2 * d + 3 :: 3, d + 1 : -k] = -np.eye(n)
+    of_cones = np.column_stack([-margins - log_sum_exp(-margins), np.ones(n), np.zeros(n)])
+    limits = np.concatenate([-start, start, [1.0], of_cones.ravel()])
+    P = np.zeros((A.shape[1], A.shape[1]))
+    P[-k:, -k:] = lam
+    cones = [clarabel.NonnegativeConeT(2 * d + 1), *[clarabel.ExponentialConeT()] * n]
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.tol_gap_abs, settings.tol_gap_rel = False, _LAST_GAP, _LAST_GAP
+    costs = np.eye(1, A.shape[1], d)[0]
+    found = clarabel.DefaultSolver(csc_array(P), costs, csc_array(A), limits, cones, settings).solve()
+    w = start + np.array(found.x[:d])
+    slack, y = (np.array(part[: 2 * d]).reshape(2, d) for part in (found.s, found.z))
+    # Of a slack and its multiplier, the one that is larger in its own units stays away from 0.
+    if is_l1:
+        return w, Face(norm, np.sign(w), (slack > y / lam)[0] | (slack > y / lam)[1])
+    is_bound: Mask = y * d / lam > slack
     signs = np.where(is_bound[0], 1.0, np.where(is_bound[1], -1.0, np.sign(w)))
     is_free = ~(is_bound[0] | is_bound[1])
     if is_free.all():
         is_free[int(np.abs(w).argmax())] = False
     return w, Face(norm, signs, is_free)
-
-
-def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[Array, Array, Array]:
-    """Minimise ``LSE(-A x) + (lam/2) <t, x>^2`` with ``C x >= 0``: x, the multipliers and the slacks."""
-    slack = C @ x
-    mu = 1.0 / slack.size
-    y = mu / slack
-
-    def merit(x: Array, slack: Array, mu: float) -> float:
-        barrier = mu * float(np.log(slack).sum())
-        return float(log_sum_exp(-(A @ x))) + 0.5 * lam * float(t @ x) ** 2 - barrier
-
-    for _ in range(_MAX_STEPS):
-        p = softmax_weights(-(A @ x))
-        u = A.T @ p
-        slope = lam * float(t @ x) * t - u - C.T @ (mu / slack)
-        heavy = p > 1e-24
-        rows = np.sqrt(p[heavy])[:, None] * (A[heavy] - u)
-        H = rows.T @ rows + lam * np.outer(t, t) + (C.T * (y / slack)) @ C
-        step = -shifted_solver(H)(slope)
-        along = C @ step
-        decrement = -float(slope @ step)
-        size, value = _longest_step(slack, along), merit(x, slack, mu)
-        noise = 1e-14 * max(1.0, abs(value))
-        while size > 1e-9 and merit(x + size * step, slack + size * along, mu) > (
-            value - 0.01 * size * decrement + noise
-        ):
-            size *= 0.5
-        change = mu / slack - y - y / slack * along
-        y = y + _longest_step(y, change) * change
-        x = x + size * step
-        slack = slack + size * along  # C x would cancel where the slack is far smaller than x
-        if slack.size * mu <= _LAST_GAP and decrement <= max(mu, noise):
-            break
-        if decrement <= slack.size * mu * 0.5 + noise or size < 1e-6:
-            mu = max(mu * _REDUCTION, 0.5 * _LAST_GAP / slack.size)
-    return x, y, slack
-
-
-def _longest_step(values: Array, change: Array) -> float:
-    """Return how much of a change leaves all values positive, 1 at most."""
-    falls = change < 0.0
-    return min(1.0, _STEP_FRACTION * float((values[falls] / -change[falls]).min(initial=np.inf)))
 
 
 UNSOLVED = 1e-3  # nats of duality gap, far above rounding, at which a minimiser was not found

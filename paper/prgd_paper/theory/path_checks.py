@@ -1,4 +1,4 @@
-r"""The statements E4 to E8 of docs/exponential.md, asked of points of a problem: measured, and the bound.
+r"""The statements E4 to E7 of docs/exponential.md, asked of points of a problem: measured, and the bound.
 
 A tolerance is a bound on rounding, or follows from how far the point is from the minimiser; it is stated
 where it is made. A reading that exceeds its bound by more than the tolerance refutes the statement.
@@ -15,15 +15,11 @@ import numpy as np
 
 from prgd.core.types import Array
 from prgd.norms import L1, L2, Linf, Norm
-from prgd_paper.theory.entropies import Reals, classes_of, entropy_excess_bound
+from prgd_paper.theory.entropies import classes_of, entropy_excess_bound
 from prgd_paper.theory.path import path_points
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.samples import PathProblem
 from prgd_paper.theory.support import max_margin_reference
-
-GATE = 0.3  # the largest gradient that ends a phase of ProgressiveNewton, in units of lam ||w||
-FIRST_OVER_SECOND = (1.0 - math.sqrt(1.0 - GATE**2)) / GATE**2  # 0.512: of the two parts of the gap
-GAP_FACTOR = (1.0 + FIRST_OVER_SECOND) * (1.0 + GATE)  # 1.97: of the gap to lam Delta / gamma_star^2
 
 SETTINGS: dict[str, tuple[Norm, bool]] = {
     "l2": (L2(), False),
@@ -156,69 +152,8 @@ def _least_entropy(point: PathPoint) -> float:
     return sum(found) / len(found)
 
 
-def unsettled_part(point: PathPoint, lam: float) -> Iterator[Reading]:
-    r"""E8, every w in l2: ``U - <u, w>/R = [||grad F||^2 - (U - lam R)^2] / (2 lam R)``.
-
-    Tolerance: the rounding of squares of the size ``(U + lam R)^2``.
-    """
-    U, target = point.upper, lam * point.length
-    slope = point.gradient(lam)
-    claimed = (slope @ slope - (U - target) ** 2) / (2.0 * target)
-    slack = 4.0 * _eps(point) * float((U + target) ** 2 / target)
-    yield Reading("E8 identity", float(abs(point.unsettled - claimed)), 0.0, slack, float(U))
-    delta = np.sqrt(slope @ slope) / target
-    yield Reading("E8 part", float(point.unsettled), float(0.5 * delta**2 * target), slack)
-
-
-def gated(point: PathPoint, lam: float, direction: Reals, least: float = 0.0) -> PathPoint | None:
-    """Return a w at which the gate of a phase just holds: the path point, moved along a direction.
-
-    The gate is ``||grad F|| <= min(0.3, sqrt(g)) lam R`` with ``g = max(Delta, least) / (R U)``; None if it
-    fails at the path point itself, where rounding is all that is left of the gradient.
-    """
-
-    def moved(size: float) -> PathPoint:
-        return PathPoint(point.Z, point.w + size * direction, point.norm, point.groups)
-
-    def is_open(at: PathPoint) -> bool:
-        g = max(at.delta, least) / (at.length * at.upper)
-        return bool(np.linalg.norm(at.gradient(lam)) <= min(GATE, np.sqrt(g)) * lam * at.length)
-
-    low, high = 0.0, float(point.length / np.linalg.norm(direction))
-    if not is_open(point) or is_open(moved(high)):
-        return None
-    for _ in range(60):
-        middle = 0.5 * (low + high) if low else high / 8.0
-        low, high = (middle, high) if is_open(moved(middle)) else (low, middle)
-        if low and high <= low * 1.0001:
-            break
-    return moved(low) if low else None
-
-
-def gate_constants(point: PathPoint, lam: float, gamma_star: float, least: float = 0.0) -> Iterator[Reading]:
-    """E8 at a w that passes the gate: the two parts of the gap, and the gap; nothing at any other w.
-
-    Tolerance: the rounding of both parts.
-
-    Parameters
-    ----------
-    least : float, the constant of a gate against ``max(Delta, least)``.
-    """
-    slack = 2.0 * point.rounding / float(point.length) + 4.0 * _eps(point) * float(point.upper)
-    softness = max(float(point.delta), least)
-    second = softness / float(point.length)
-    delta = float(np.linalg.norm(point.gradient(lam)) / (lam * point.length))
-    sharp = 1.0 / (1.0 + math.sqrt(max(1.0 - delta**2, 0.0)))  # (1 - sqrt(1 - delta^2)) / delta^2
-    if delta > min(GATE, math.sqrt(second / float(point.upper))) * (1.0 + _eps(point)):
-        return  # the gate does not hold
-    yield Reading("E8 first part", float(point.unsettled), sharp * second, slack)
-    yield Reading("E8 0.512", float(point.unsettled), FIRST_OVER_SECOND * second, slack)
-    gap, bound = float((point.upper - point.gamma) / point.upper), lam * softness / gamma_star**2
-    yield Reading("E8 1.97", gap, GAP_FACTOR * bound, slack / float(point.upper))
-
-
 def path_readings(problem: PathProblem, setting: str, points: int = 7) -> Iterator[Reading]:
-    """Yield readings of E4 to E8 along the path of a problem, and at random points around it.
+    """Yield readings of E4 to E7 along the path of a problem, and at random points around it.
 
     Penalties are ``B^2, B^2 / 100, ...``, at most ``points`` of them, while rounding allows.
     """
@@ -245,7 +180,7 @@ def _lower_bound(problem: PathProblem, setting: str, last: PathPoint) -> float:
 
 
 def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) -> Iterator[Reading]:
-    """Yield readings of E4 to E8 at a point of the path, and at random points around it."""
+    """Yield readings of E4 to E7 at a point of the path, and at random points around it."""
     yield from identity_of_the_gap(point)
     yield from bound_of_delta(point)
     yield from (
@@ -259,17 +194,6 @@ def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) ->
     yield from bound_of_delta(other)
     yield from rescaled_gap(point, lam, 8.0, other)
     yield from rescaled_gap(other, lam, 1.5, point)
-    if not isinstance(point.norm, L2):
-        return
-    yield from unsettled_part(other, lam)
-    # Half of the directions are combinations of rows: these move margins, others only the length of w.
-    along = rng.standard_normal(point.w.size)
-    if rng.random() < 0.5:
-        along = np.asarray(point.Z.T @ rng.standard_normal(point.Z.shape[0]))
-    for least in (0.0, 1.0):  # the gate against Delta alone, and against max(Delta, 1)
-        moved = gated(point, lam, along.astype(point.w.dtype), least)
-        if moved is not None and gamma_star:
-            yield from gate_constants(moved, lam, gamma_star, least)
 
 
 def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:

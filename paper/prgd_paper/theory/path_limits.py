@@ -18,13 +18,11 @@ from prgd_paper.theory import expansion
 from prgd_paper.theory.dual_vector import diameter
 from prgd_paper.theory.entropies import (
     Reals,
-    entropy_excess,
     log_sum_exp,
     minimise_soft_loss,
-    softmax_weights,
 )
 from prgd_paper.theory.path import path_points
-from prgd_paper.theory.path_checks import GATE, Reading
+from prgd_paper.theory.path_checks import Reading
 from prgd_paper.theory.samples import PathProblem
 
 SMALL = 1e-3  # the larger penalty of a pair, in units of the curvature at the end of the path
@@ -196,29 +194,6 @@ def drift_distance(problem: PathProblem) -> float:
     s = -np.log([1e-7, 1e-10])
     slope = (last - first) / np.diff(s - np.log(s))
     return float(np.linalg.norm(slope - b) / np.linalg.norm(b))
-
-
-def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float, float]]:
-    r"""Return how phases begin where idle rows exist: lam, Delta, and the gradient over the gate.
-
-    Both are measured after one linear system.
-
-    If p_star is uniform on its support, Delta falls like ``lam log(1/lam)^2 ||b||^2``. One linear system
-    leaves idle rows ``r = rho exp(-(1 - 1/rho))`` times too heavy, so that the gradient over the gate
-    ``sqrt(Delta / (R U)) lam' R`` tends to at least ``(r - 1) / sqrt(r)``, 1.28 for rho = 8: the gate fails
-    in every phase from some phase on.
-    """
-    Y, _ = _margin_rows(problem)
-    gamma, found = float(problem.gamma_star or 1.0), []
-    for lam, v in zip(penalties, margin_rows_path(Y, penalties), strict=True):
-        new = v + (RHO - 1.0) * expansion.predictor(Y, v, float(lam), RHO)
-        next_lam = lam / RHO
-        slope = next_lam * new - Y.T @ softmax_weights(-(Y @ new))
-        R = math.hypot(gamma / next_lam, float(np.linalg.norm(new)))
-        delta = float(entropy_excess(-(Y @ new)))
-        gate = min(GATE, math.sqrt(delta * next_lam) / gamma) * next_lam * R
-        found.append((float(lam), delta, float(np.linalg.norm(slope)) / gate))
-    return found
 
 
 def limit_readings(problem: PathProblem) -> Iterator[Reading]:

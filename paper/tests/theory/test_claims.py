@@ -26,7 +26,7 @@ TRUE = (
     "lemma-c.1", "lemma-c.2", "lemma-c.3", "lemma-c.4", "lemma-c.5-gd", "lemma-c.5-ngd", "theorem-c.6",
     "theorem-c.7-corrected", "lemma-d.1", "lemma-d.2", "e1-rate-of-the-dual-vector", "e2-linear-rate",
     "e2-without-strict-complementarity", "e3-separator-in-any-norm", "e4-gap-identity", "e5-bound-of-delta",
-    "e6-gap-on-the-path", "e7-rescaling", "e8-inexact-phases", "e9-expansion", "e10-one-system-a-phase",
+    "e6-gap-on-the-path", "e7-rescaling", "e9-expansion", "e10-one-system-a-phase",
     "e11-drift",
 )  # fmt: skip
 TRUE_WITH_A_CAVEAT = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -13,7 +12,7 @@ from prgd_paper.theory import path_checks as checks
 from prgd_paper.theory.expansion import drift, orthogonal_parts, path_expansion
 from prgd_paper.theory.path import Face, path_points, regularization_path
 from prgd_paper.theory.path_checks import summarise
-from prgd_paper.theory.path_limits import expansion_readings, gate_ratios, one_system_readings
+from prgd_paper.theory.path_limits import expansion_readings, one_system_readings
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.samples import KINDS, path_problem
 from prgd_paper.theory.support import max_margin_reference
@@ -222,26 +221,6 @@ def test_sample_weights_below_one_need_the_smallest_of_them():
     assert not readings["E7"].is_violated
     plain = 2.0 * point.duality_gap(1.0, other) + other.entropy()
     assert readings["E7"].measured > plain + 1.0
-
-
-def test_the_gate_fails_in_every_phase_where_idle_rows_meet_uniform_weights():
-    for seed in (5, 12, 19, 33):
-        found = gate_ratios(path_problem(seed, 20), [1e-2, 1e-4, 1e-6, 1e-8])
-        assert min(ratio for _, _, ratio in found[1:]) > 1.0
-        deltas = [delta for _, delta, _ in found]
-        assert all(a > 20.0 * b for a, b in pairwise(deltas))  # Delta -> 0 on the path
-
-
-def test_the_gate_is_met_at_its_edge():
-    problem = path_problem(1, 15)
-    (point,) = path_points(problem.Z, [1e-3])
-    along = np.random.default_rng(0).standard_normal(point.w.size).astype(np.longdouble)
-    for least in (0.0, 1.0):
-        moved = checks.gated(point, 1e-3, along, least)
-        size = np.linalg.norm(moved.gradient(1e-3)) / (1e-3 * moved.length)
-        g = max(float(moved.delta), least) / float(moved.length * moved.upper)
-        assert float(size) == pytest.approx(min(0.3, math.sqrt(g)), rel=1e-3)
-        assert not any(r.is_violated for r in checks.bound_of_delta(moved))
 
 
 @pytest.mark.slow

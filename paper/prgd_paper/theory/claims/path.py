@@ -1,8 +1,7 @@
-"""Statements E4 to E11 of docs/exponential.md, ours: the gap of any w, and the path of minimisers."""
+"""Statements E4 to E7 and E9 to E11 of docs/exponential.md, ours: the gap of any w, and the path."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cache
 
@@ -11,7 +10,6 @@ import numpy as np
 from prgd_paper.claims import Finding, claim
 from prgd_paper.theory import path_checks as checks
 from prgd_paper.theory import path_limits as limits
-from prgd_paper.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR
 from prgd_paper.theory.path_limits import FALL, NEXT, RHO
 from prgd_paper.theory.samples import KINDS, PathProblem, path_problem
 
@@ -35,7 +33,7 @@ LIMIT_SETTING = (
 
 @cache
 def _survey() -> dict[str, checks.Summary]:
-    """Return readings of E4 to E8 on all sets and settings, summarised."""
+    """Return readings of E4 to E7 on all sets and settings, summarised."""
     found: list[checks.Reading] = []
     for problem in _problems(SEEDS):
         for setting in checks.SETTINGS:
@@ -62,15 +60,11 @@ def _finding(
     sentence: str,
     would_change: str,
     setting: str = SETTING,
-    others: int = 0,
 ) -> Finding:
-    """Return the count of violations over all readings, which must be 0, with the tightness of each part.
-
-    ``others`` are violations of a kind that is not in the summaries.
-    """
+    """Return the count of violations over all readings, which must be 0, with the tightness of each part."""
     parts = {name: found[name] for name in names}
     readings = sum(part.readings for part in parts.values())
-    violations = others + sum(part.violations for part in parts.values())
+    violations = sum(part.violations for part in parts.values())
     return Finding(
         (float(violations), "==", 0.0),
         f"{readings:,} readings, {violations or 'none'} beyond rounding. {sentence}",
@@ -158,38 +152,6 @@ def rescaling() -> Finding:
         f"{found['E7 Delta'].extreme:.3f} at most; the bound for other p is reached to "
         f"{found['E7'].extreme:.6f}.",
         "A w, p, lam and rho >= 1 whose duality gap exceeds the bound.",
-    )
-
-
-@claim("e8-inexact-phases", where=f"{WHERE}, Proposition E8")
-def inexact_phases() -> Finding:
-    """In l2, U - <u, w>/R = (||grad F||^2 - (U - lam R)^2) / (2 lam R). Past the gate ||grad F|| <=
-    min(0.3, sqrt(g)) lam R the first part of the gap is at most 0.512 of the second, and the relative gap
-    at most 1.97 lam Delta / gamma_star^2 (or max(Delta, Delta_0) in place of Delta). Where p_star is
-    uniform and margin rows of weight zero exist, the gate against Delta alone fails in every phase from some
-    phase on.
-
-    Move points of the path until the gate just holds, and count those that exceed a bound.
-    """
-    found = _survey()
-    ratios = [
-        ratio
-        for problem in _problems(LIMIT_SEEDS, ("uniform weights",))
-        for _, _, ratio in limits.gate_ratios(problem, [1e-7, 1e-9])
-    ]
-    r = RHO * math.exp(1.0 / RHO - 1.0)
-    return _finding(
-        found,
-        ("E8 identity", "E8 part", "E8 first part", "E8 0.512", "E8 1.97"),
-        f"Points at the edge of the gate come to {found['E8 first part'].extreme:.4f} of the bound for their "
-        f"gradient, {found['E8 0.512'].extreme:.3f} of {FIRST_OVER_SECOND:.4f} and "
-        f"{found['E8 1.97'].extreme:.3f} of {GAP_FACTOR:.4f}. Where p_star is uniform and idle margin rows "
-        f"exist, one linear system leaves a gradient {min(ratios):.2f} to {max(ratios):.2f} times what the "
-        f"gate against Delta allows (in the limit at least {(r - 1.0) / math.sqrt(r):.2f}): it fails in "
-        "every phase in the end.",
-        "A w past the gate whose gap exceeds a bound; or a set with uniform p_star and idle margin rows on "
-        "which one system a phase passes the gate against Delta in the end.",
-        others=sum(ratio <= 1.0 for ratio in ratios),
     )
 
 
