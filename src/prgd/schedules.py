@@ -366,9 +366,15 @@ def as_radius(R: Any) -> Radius | StateRadius:
     return cast("Radius | StateRadius", R)
 
 
-def radius_at(R: Radius | StateRadius, k: int, R_0: float, at: Evaluation) -> float:
-    """Return R_k for a phase that begins at ``at``, which a formula of k and R_0 does not see."""
-    return R.at(k, R_0, at) if isinstance(R, StateRadius) else float(R(k, R_0))
+def check_times(T: Times, is_turning: bool = True) -> None:
+    """Raise ``ValueError`` unless phase 0 begins at step 0 and, if asked, phases have steps that turn w."""
+    if T(0) != 0:
+        raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {T(0)}.")
+    if is_turning and (T(1), T(2)) == (1, 2):
+        raise ValueError(
+            f"Phases of one step only rescale, so w never turns; got T(1) = 1 and T(2) = 2 of {T!r}. Phases "
+            "need 2 steps or more."
+        )
 
 
 def as_times(T: Any) -> Times:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.norms import norm, project_ball, rescale
+from prgd.norms import L2, norm
 from prgd.rows import Measure
 
 MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
@@ -98,9 +98,9 @@ def test_thousands_of_phases_do_not_overflow():
 def test_norms_are_scaled_sums(length):
     v = np.array([3.0, -4.0]) * length
     assert norm(v) == pytest.approx(5 * length, rel=1e-15)
-    np.testing.assert_allclose(rescale(v, 2.0), [1.2, -1.6], rtol=1e-15)
-    assert project_ball(v, 10 * length) is v
-    np.testing.assert_allclose(project_ball(v, length), v / 5, rtol=1e-15)
+    np.testing.assert_allclose(L2().rescale(v, 2.0), [1.2, -1.6], rtol=1e-15)
+    assert L2().project(v, 10 * length) is v
+    np.testing.assert_allclose(L2().project(v, length), v / 5, rtol=1e-15)
 
 
 def test_norm_of_zero_and_of_infinity():

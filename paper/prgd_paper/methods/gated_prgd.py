@@ -11,7 +11,7 @@ import numpy as np
 from prgd.algorithms.base import MAX_SCALE, SOFT_ENOUGH, State, check_problem
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
-from prgd.norms import norm, project_ball, rescale
+from prgd.norms import L2, norm
 from prgd.problem import Problem
 
 STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
@@ -108,7 +108,7 @@ class GatedPRGD:
         at, R_0 = problem.at(w0), math.sqrt(problem.unit)
         u = at.dual_vector
         if at.length > R_0 and float(np.vdot(u, w0 / at.length)) <= 0.9 * at.upper:
-            at = problem.at(project_ball(w0, R_0))
+            at = problem.at(L2().project(w0, R_0))
         return GatedPRGDState(
             t=0, at=at, phase=1, R_k=max(at.length, R_0), x=at.w, w_last=at.w, dual_vector_last=u,
             step_size=self.eta * problem.unit, j=1,
@@ -119,7 +119,7 @@ class GatedPRGD:
         u = s.at.dual_vector
         if self._has_converged(problem, s):
             R_k = self.growth * s.R_k
-            at = problem.at(rescale(s.w, R_k))
+            at = problem.at(L2().rescale(s.w, R_k))
             return replace(
                 s, t=s.t + 1, at=at, phase=s.phase + 1, R_k=R_k, x=at.w, w_last=s.w, dual_vector_last=u, j=1
             )
@@ -128,9 +128,9 @@ class GatedPRGD:
             smoothness = norm(u - s.dual_vector_last) / moved
             step_size = min(STEP_GROWTH * step_size, SAFETY / smoothness if smoothness > 0.0 else math.inf)
             step_size = max(step_size, self.eta * problem.unit)
-        x = project_ball(s.w + step_size * u, s.R_k)
+        x = L2().project(s.w + step_size * u, s.R_k)
         j = s.j + 1 if float(np.vdot(u, x - s.x)) >= 0.0 else 1
-        at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k))
+        at = problem.at(L2().project(x + (j - 1) / (j + 2) * (x - s.x), s.R_k))
         return replace(s, t=s.t + 1, at=at, x=x, w_last=s.w, dual_vector_last=u, step_size=step_size, j=j)
 
     def _has_converged(self, problem: Problem, s: GatedPRGDState) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from prgd.algorithms.base import INSTEAD_OF_JOINT, MAX_SCALE, State, check_problem
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
-from prgd.norms import norm, project_ball
+from prgd.norms import L2, norm
 from prgd.problem import Problem
 from prgd.problem.coding import Evaluation
 from prgd.rows import Spread
@@ -105,7 +105,7 @@ class AcceleratedPRGD:
         excess = (2.0 * self.rho - 1.0) * entropy_bound(at)
         lam = smallest_penalty(at, excess)
         if lam is None:
-            at = problem.at(project_ball(w0, 0.5 * excess / problem.max_norm))
+            at = problem.at(L2().project(w0, 0.5 * excess / problem.max_norm))
             lam = smallest_penalty(at, excess) or 0.0
         L_s = curvature_bound(at)
         return AcceleratedPRGDState(

@@ -133,8 +133,7 @@ def read_norm(algorithm: Any) -> None:
 
 def norm_for(problem: Problem, norm: Any) -> Norm:
     """Return the norm in which an algorithm steps: that of its field, or else that of the problem."""
-    found: Norm = problem.norm if norm is None else norm
-    return found
+    return problem.norm if norm is None else as_norm(norm)
 
 
 def check_problem(

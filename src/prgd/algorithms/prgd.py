@@ -11,7 +11,7 @@ from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
-from prgd.schedules import Every, Geometric, Radius, StateRadius, Times, as_radius, as_times, radius_at
+from prgd.schedules import Every, Geometric, Radius, StateRadius, Times, as_radius, as_times, check_times
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,8 +96,7 @@ class PRGD:
                 "PRGD needs a non-zero w0, since it rescales it; got norm 0. "
                 f"Run {first} first and pass its result.w."
             )
-        if self.T(0) != 0:
-            raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
+        check_times(self.T, is_turning=False)
         R_0 = norm(at.w) if self.R_0 is None else self.R_0
         return PRGDState(t=0, at=at, phase=0, R_0=R_0, R_k=R_0)
 
@@ -114,9 +113,10 @@ class PRGD:
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""
-        k, R_k = s.phase, radius_at(self.R, s.phase, s.R_0, s.at)
+        k, R = s.phase, self.R
+        R_k = R.at(k, s.R_0, s.at) if isinstance(R, StateRadius) else float(R(k, s.R_0))
         if not (math.isfinite(R_k) and R_k > 0.0):
-            raise ValueError(f"{self.R!r} gave the radius {R_k!r} at k = {k}; it must be positive.")
+            raise ValueError(f"{R!r} gave the radius {R_k!r} at k = {k}; it must be positive.")
         if self.T(k + 1) <= s.t:
             raise ValueError(f"{self.T!r} does not advance: T({k + 1}) <= T({k}) = {s.t}.")
         return R_k

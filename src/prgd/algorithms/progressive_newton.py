@@ -12,7 +12,7 @@ from prgd.algorithms.base import INSTEAD_OF_JOINT, SOFT_ENOUGH, State, check_pro
 from prgd.core.arithmetic import EPSILON
 from prgd.core.checks import check_positive
 from prgd.core.types import Array, Indices
-from prgd.norms import norm, project_ball
+from prgd.norms import L2, norm
 from prgd.problem.certificate import DualWeights, dual_vector_error
 from prgd.problem.coding import Evaluation
 from prgd.problem.problem import NO_ROWS, Problem
@@ -144,7 +144,7 @@ class ProgressiveNewton:
             along = float(at.dual_vector @ (w0 / at.length))
             if MIN_START < fraction < 1.0 and along > 0.9 * at.upper:  # w0 is on the path
                 lam *= fraction
-            elif (shortened := project_ball(w0, math.sqrt(problem.unit))) is not w0:
+            elif (shortened := L2().project(w0, math.sqrt(problem.unit))) is not w0:
                 at = problem.at(shortened)
         return ProgressiveNewtonState(
             t=0, at=at, phase=1, R_k=at.length, lam=lam, active=NO_ROWS, row_reads=1.0, is_done=False

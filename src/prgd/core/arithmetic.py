@@ -47,10 +47,7 @@ def dot_magnitude(a: Array, b: Array) -> float:
     Dekker's splitting makes every product exact as a sum of two floats, and `math.fsum` rounds once. Entries
     must be far from underflow and overflow.
     """
-    a_high, b_high = (_SPLITTER * x - (_SPLITTER * x - x) for x in (a, b))
-    a_low, b_low = a - a_high, b - b_high
-    product = a * b
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    product, error = two_product(a, b)
     return abs(math.fsum([*product.tolist(), *error.tolist()])) * (1.0 + 4.0 * UNIT_ROUNDOFF)
 
 
@@ -71,10 +68,7 @@ def round_down(value: Fraction) -> float:
     The one exception to "at most" is deliberate: a positive number below the floating range is reported
     as the smallest positive float64, because its sign is what a proof needs.
     """
-    try:
-        rounded = float(value)
-    except OverflowError:
-        return LARGEST if value > 0 else -math.inf
+    rounded = nearest_float(value)
     if rounded > value:
         rounded = math.nextafter(rounded, -math.inf)
     return SMALLEST if value > 0 and rounded == 0.0 else rounded
@@ -82,10 +76,7 @@ def round_down(value: Fraction) -> float:
 
 def round_up(value: Fraction) -> float:
     """Return the smallest float64 that is at least ``value``."""
-    try:
-        rounded = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -LARGEST
+    rounded = nearest_float(value)
     return math.nextafter(rounded, math.inf) if rounded < value else rounded
 
 

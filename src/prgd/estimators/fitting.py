@@ -50,6 +50,11 @@ def against_rest(rows: Rows, sample_weight: Array | None = None) -> list[Rows]:
     return [rows.with_labels(Labels(y, weights, _TRUTH)) for y in signs]
 
 
+def has_soft(norm: Any, is_joint: bool) -> bool:
+    """Say whether a finite C is for problems of this norm."""
+    return as_norm(norm) == L2() and not is_joint
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
     """How `prgd.MaxMarginClassifier` and ``prgd fit`` make a `Model`: the parameters of the former.
@@ -77,10 +82,6 @@ class Fitting:
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         object.__setattr__(self, "C", checked_price(self.C))
 
-    def has_soft(self, is_joint: bool) -> bool:
-        """Whether a finite C is for such problems."""
-        return as_norm(self.norm) == L2() and not is_joint
-
     def model(
         self, rows: Rows, X: Any = None, sample_weight: Array | None = None, starts: Sequence[Any] = ()
     ) -> Model:
@@ -99,7 +100,7 @@ class Fitting:
         found = rows.labels.classes
         classes = np.array([-1, 1]) if found is None else found
         is_joint = classes.size > 2 and self.multi_class == "joint"
-        if math.isfinite(self.C) and not self.has_soft(is_joint):
+        if math.isfinite(self.C) and not has_soft(self.norm, is_joint):
             raise ValueError(
                 "A finite C is for norm='l2' and multi_class='ovr': soft margins are those of one class "
                 f"against the rest in l2; got C={self.C:g}, norm={self.norm!r} and "

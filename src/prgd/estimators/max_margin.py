@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import index
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy as np
 
 from prgd.core.errors import NotSeparableError
 from prgd.core.types import Array
-from prgd.estimators.fitting import Fitting
+from prgd.estimators.fitting import Fitting, has_soft
 from prgd.estimators.linear import Given, LinearClassifier
-from prgd.norms import L2, as_norm
 from prgd.running.history import Status
 from prgd.running.result import Result
 
@@ -147,20 +146,12 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
         rows, K, tol = given.rows, self.classes_.size, float(self.tol)
-        fitting = Fitting(
-            C=self.C,
-            fallback=self.fallback,
-            norm=self.norm,
-            multi_class=self.multi_class,
-            fit_intercept=self.fit_intercept,
-            # The hyperplane moves with the square root of the gap, so that two fits of the same rows in
-            # another order agree to about 1e-3 at a gap of 1e-6. For few numbers a smaller one costs little.
-            tol=min(tol, _SMALL_GAP) if rows.n * rows.d <= _FEW_ENTRIES else tol,
-            max_passes=index(self.max_passes),
-            polish=self.polish,
-            n_jobs=self.n_jobs,
-            title=type(self).__name__ if self.verbose else "",
-        )
+        given_options = {f.name: getattr(self, f.name) for f in fields(Fitting) if hasattr(self, f.name)}
+        # The hyperplane moves with the square root of the gap, so that two fits of the same rows in
+        # another order agree to about 1e-3 at a gap of 1e-6. For few numbers a smaller one costs little.
+        tol = min(tol, _SMALL_GAP) if rows.n * rows.d <= _FEW_ENTRIES else tol
+        title = type(self).__name__ if self.verbose else ""
+        fitting = Fitting(**given_options | {"tol": tol, "max_passes": index(self.max_passes), "title": title})
         starts = self._starts(1 if K == 2 else K, rows.d)
         if starts and K > 2 and self.multi_class == "joint":
             starts = [np.vstack(starts)]
@@ -192,19 +183,12 @@ class MaxMarginClassifier(LinearClassifier):
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )
         advice = "Use fallback='soft', or choose a finite C."
-        if not self._has_soft(is_joint):
+        if not has_soft(self.norm, is_joint):
             advice = "Use fallback='soft', which is one class against the rest in l2."
         return NotSeparableError(f"{found} {which}, and fallback='raise'. {advice}", weights=result.dual_coef)
 
-    def _has_soft(self, is_joint: bool) -> bool:
-        """Whether a finite C is for such problems."""
-        return as_norm(self.norm) == L2() and not is_joint
-
     def _fallback(self, is_joint: bool) -> str:
-        if self._has_soft(is_joint):
+        soft = "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
+        if has_soft(self.norm, is_joint):
             soft = "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
-        else:
-            soft = (
-                "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
-            )
         return f"{soft} status_, margin_ and gap_ are still about the hard margin; results_ has the soft one."

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.threads import lazy
 from prgd.core.types import Array
 from prgd.norms import as_norm
 from prgd.running.result import MODEL_FORMAT, Result, from_arrays, to_arrays
@@ -84,7 +84,7 @@ class Model:
         """The names of the features, in the order of the coefficients; None if the data had none."""
         return self.results[0].feature_names
 
-    @cached_property
+    @lazy
     def coef(self) -> Array:
         """The normals of the hyperplanes, a row for each of ``intercept``.
 
@@ -93,7 +93,7 @@ class Model:
         """
         return np.vstack([r.coef / self._length(r) for r in self.results])
 
-    @cached_property
+    @lazy
     def intercept(self) -> Array:
         """The intercepts of the hyperplanes."""
         return np.hstack([r.intercept / self._length(r) for r in self.results])

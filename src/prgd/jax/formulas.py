@@ -25,6 +25,7 @@ from prgd.schedules import (
     Times,
     as_radius,
     as_times,
+    check_times,
 )
 
 RadiusFormula = Callable[[jax.Array, jax.Array], Any]
@@ -107,18 +108,12 @@ def time_formula(times: Any, max_steps: int) -> TimeFormula:
 
 def _listed(T: Times, max_steps: int) -> list[int]:
     """Return the times up to ``max_steps``, after the check that they start at 0 and increase."""
-    found = [T(0)]
-    if found[0] != 0:
-        raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {found[0]}.")
+    check_times(T)
+    found = [0]
     while (T_k := T(k := len(found))) <= max_steps:
         if T_k != int(T_k):
             raise TypeError(f"T({k}) must be an integer; got {T_k!r}.")
         if T_k <= found[-1]:
             raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
         found.append(int(T_k))
-    if found[1:3] == [1, 2]:
-        raise ValueError(
-            f"Phases of one step only rescale, so w never turns; got T(1) = 1 and T(2) = 2 of {T!r}. Phases "
-            "need 2 steps or more."
-        )
     return found

@@ -96,8 +96,7 @@ def max_margin_batch(
     with live_line(progress) as show:
 
         def tell(done: int) -> None:
-            count = len(results) + done
-            show(lambda label: f"{label}  {count:,} of {sum(sizes):,} label sets")
+            show(f"{len(results) + done:,} of {sum(sizes):,} label sets")
 
         for block in blocks:
             own = threads if block.takes_threads else 1

@@ -30,9 +30,7 @@ from prgd.core.checks import parse
 from prgd.norms.base import L2, Norm
 from prgd.norms.base import moderate as moderate
 from prgd.norms.base import norm as norm
-from prgd.norms.base import project_ball as project_ball
 from prgd.norms.base import raised_norm as raised_norm
-from prgd.norms.base import rescale as rescale
 from prgd.norms.entrywise import L1, Linf, Lp
 from prgd.norms.matrix import GroupNorm, Nuclear, Spectral
 

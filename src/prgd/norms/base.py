@@ -55,22 +55,6 @@ def moderate(v: Array) -> Array:
     return np.ldexp(v, -exponent) if abs(exponent) > _MAX_EXPONENT else v
 
 
-def rescale(v: Array, R: float) -> Array:
-    r"""Return ``R v / ||v||``.
-
-    .. math:: v \mapsto R\, v / \|v\|
-    """
-    return (v / norm(v)) * R
-
-
-def project_ball(v: Array, R: float) -> Array:
-    r"""Return the point of the ball of radius ``R`` around 0 nearest to ``v``.
-
-    .. math:: \mathrm{Proj}_{B(0, R)}\, v = v \min(1, R / \|v\|)
-    """
-    return v if norm(v) <= R else rescale(v, R)
-
-
 def raised_norm(v: Array) -> float:
     """Return a number that is at least ``||v||_2``, and larger by a few units in the last place at most."""
     largest = largest_entry(v)
@@ -203,7 +187,12 @@ class Norm(ABC):
         return (w / self(w)) * R
 
     def project(self, w: Array, R: float) -> Array:
-        """Return w if it lies in the ball of radius R, else its multiple of norm R."""
+        r"""Return w if it lies in the ball of radius R, else its multiple of norm R.
+
+        .. math:: \mathrm{Proj}_{B(0, R)}\, w = w \min(1, R / \|w\|)
+
+        In l2 it is the point of the ball nearest to w.
+        """
         return w if self(w) <= R else self.rescale(w, R)
 
     def cone_groups(self, entries: Indices) -> Indices:
@@ -267,11 +256,3 @@ class L2(Norm):
     def cone_groups(self, entries: Indices) -> Indices:
         """Return all entries as one group."""
         return entries.reshape(1, -1)
-
-    def rescale(self, w: Array, R: float) -> Array:
-        """Return ``R w / ||w||_2``."""
-        return rescale(w, R)
-
-    def project(self, w: Array, R: float) -> Array:
-        """Return the point of the ball nearest to w."""
-        return project_ball(w, R)

@@ -24,6 +24,7 @@ from prgd.schedules import (
     Times,
     as_radius,
     as_times,
+    check_times,
 )
 
 OnRescale = Literal["reset", "scale", "keep"]
@@ -126,16 +127,10 @@ class PRGD(Wrapper):
             raise ValueError(
                 f"{R!r} reads the iterate w, which stays on the device; use radii of k and R_0 alone."
             )
-        if self.T(0) != 0:
-            raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
         loss_scaled = not relative_steps if loss_scaled is None else loss_scaled
         warm_up = ("auto" if loss_scaled else 0) if warm_up is None else warm_up
         cautious = (loss_scaled and warm_up == "auto") if cautious is None else cautious
-        if not (cautious or relative_steps) and (self.T(1), self.T(2)) == (1, 2):
-            raise ValueError(
-                f"Phases of one step only rescale, so w never turns; got T(1), T(2) = 1, 2 of {self.T!r}. "
-                "Phases need 2 steps or more."
-            )
+        check_times(self.T, is_turning=not (cautious or relative_steps))
         if cautious and not loss_scaled:
             raise ValueError("cautious=True adapts steps to the loss, and needs loss_scaled=True.")
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, cautious=cautious, **sgd)
