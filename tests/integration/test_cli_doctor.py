@@ -145,7 +145,7 @@ def test_every_package_with_kernels_is_asked():
 
 def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch):
     monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
-    found = doctor.kernel_caches()
+    found = [doctor.kernel_cache(module) for module in doctor.KERNELS]
     assert all("cannot be written. Set NUMBA_CACHE_DIR" in package["error"] for package in found)
 
 

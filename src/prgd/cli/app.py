@@ -56,11 +56,6 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run the command line (the entry point ``prgd``)."""
-    app()
-
-
 def _show_version(is_asked: bool) -> None:
     if is_asked:
         typer.echo(f"prgd {prgd.__version__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import os
 import re
 import sys
 import traceback
@@ -227,28 +228,20 @@ def one_line_errors(debug: bool, json: str | None = None) -> Iterator[None]:
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             if debug:
                 traceback.print_exc()
-            hint = (
-                " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
-            )
-            say(f"Error: {_sentence(error)}{hint}")
-            if json == "-" and not _is_full(error):
-                outcome.write_json(json, {"error": f"{_sentence(error)}{hint}"})
+            text = in_options(str(error))
+            # Errors of other files than standard output have their names.
+            is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename
+            if is_full:
+                text = f"Cannot write standard output: {os.strerror(errno.ENOSPC)}. Make room, and run again."
+            if isinstance(error, MemoryError):
+                text += " Try --out-of-core: rows stay in their file then."
+            say(f"Error: {text}")
+            if json == "-" and not is_full:
+                outcome.write_json(json, {"error": text})
             raise typer.Exit(outcome.ERROR) from None
         except KeyboardInterrupt:
             say("Interrupted.")
             raise typer.Exit(outcome.INTERRUPTED) from None
-
-
-def _is_full(error: Exception) -> bool:
-    """Return whether standard output is a file on a full disk: errors of other files have their names."""
-    return isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename
-
-
-def _sentence(error: Exception) -> str:
-    """Return the message of an error."""
-    if _is_full(error) and (why := getattr(error, "strerror", "")):
-        return f"Cannot write standard output: {why}. Make room, and run again."
-    return in_options(str(error))
 
 
 # Parts of messages for Python users, and the words for users of the command line that mean the same.

@@ -9,13 +9,15 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import prgd
 from prgd.cli import outcome
-from prgd.cli.common import Debug, one_line_errors, option, print_table
+from prgd.cli.common import Debug, one_line_errors, output_option, print_table, with_options
+from prgd.cli.options import from_options, options_of
 from prgd.core.errors import missing_package
 from prgd.core.threads import cores, default_threads, physical_memory
 
@@ -41,38 +43,37 @@ PROBES = {
 MAX_PROBE_SECONDS = 60.0
 
 
-def doctor_command(
-    devices: Annotated[
-        bool, option(None, "Import PyTorch and JAX, which takes seconds, and ask for their devices.")
-    ] = True,
-    json: Annotated[
-        str | None,
-        option(
-            None,
-            "Write the facts as JSON to FILE; - is standard output, which then holds nothing else.",
-            metavar="FILE",
-        ),
-    ] = None,
-    debug: Debug = False,
-) -> None:
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Options of ``prgd doctor``."""
+
+    devices: bool = output_option(
+        True, "Import PyTorch and JAX, which takes seconds, and ask for their devices."
+    )
+    json: str | None = outcome.json_option()
+
+
+@with_options(options_of(DoctorOptions))
+def doctor_command(debug: Debug = False, **given: Any) -> None:
     """Say what is installed, which devices and threads there are, and where compiled kernels are kept.
 
     What is missing or wrong comes last, with the command that repairs it.
 
     Example: prgd doctor --json -
     """
-    with one_line_errors(debug, json):
-        outcome.check_json(json)
-        facts = diagnose(devices)
-        if outcome.is_printed(False, json):
+    with one_line_errors(debug, given["json"]):
+        o = from_options(DoctorOptions, given)
+        outcome.check_json(o.json)
+        facts = diagnose(o.devices)
+        if outcome.is_printed(False, o.json):
             print_table(lines(facts))
-        outcome.write_json(json, facts)
+        outcome.write_json(o.json, facts)
 
 
 def diagnose(with_devices: bool) -> Facts:
     """Return all facts, under the keys of ``--json``."""
     core, extras = packages()
-    threads, caches = thread_facts(), kernel_caches()
+    threads, caches = thread_facts(), [kernel_cache(module) for module in KERNELS]
     devices = device_facts() if with_devices else {}
     return {
         "prgd": {"version": prgd.__version__, "folder": str(Path(prgd.__file__).parent)},
@@ -186,12 +187,8 @@ def thread_facts() -> Facts:
     }
 
 
-def kernel_caches() -> list[Facts]:
-    """Return the folders in which Numba keeps compiled kernels, with their sizes."""
-    return [_cache_facts(module) for module in KERNELS]
-
-
-def _cache_facts(module: str) -> Facts:
+def kernel_cache(module: str) -> Facts:
+    """Return the folder in which Numba keeps the compiled kernels of a module, with its size."""
     facts: Facts = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
     facts |= {"files": 0, "bytes": 0, "error": None}
     try:
@@ -239,19 +236,20 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
     python, threads = facts["python"], facts["threads"]
     memory = threads["memory_bytes"]
     titles = {"torch": "PyTorch's CUDA devices", "jax": "JAX's devices"}
-    named = {"packages": facts["packages"]}
-    named |= {f"extra {name}": brought for name, brought in facts["extras"].items()}
+    named = {f"extra {name}": brought for name, brought in facts["extras"].items()}
     rows = [
         ("prgd", f"{facts['prgd']['version']} in {facts['prgd']['folder']}"),
         ("Python", f"{python['version']} ({python['implementation']}, {python['system']})"),
     ]
-    for title, found in named.items():
+    for title, found in {"packages": facts["packages"], **named}.items():
         rows.append((title, ", ".join(f"{p['name']} {p['version'] or 'is missing'}" for p in found)))
     for name, asked in facts["devices"].items():
         rows.append((titles[name], ", ".join(asked["devices"]) or ("unknown" if asked["error"] else "none")))
-    rows.append(("cores", str(threads["cores"])))
-    rows.append(("memory", f"{memory / 2**30:.1f} GiB" if memory < float("inf") else "unknown"))
-    rows.append(("threads of prgd", str(threads["prgd"] or "unknown")))
+    rows += [
+        ("cores", str(threads["cores"])),
+        ("memory", f"{memory / 2**30:.1f} GiB" if memory < float("inf") else "unknown"),
+        ("threads of prgd", str(threads["prgd"] or "unknown")),
+    ]
     for pool in threads["blas"]:
         rows.append(("threads of BLAS", f"{pool['threads']} ({pool['library']} {pool['version']})"))
     rows += threads["variables"].items()

@@ -30,6 +30,9 @@ from prgd.rows.readers.npy import load_npy
 from prgd.running.history import Status
 from prgd.running.result import Result
 
+# keys of JSON that say whether a hyperplane separates the classes, and prove it
+PROVING = ("status", "message", "is_separable", "margin", "upper_bound", "support", "dual_weights")
+
 
 @dataclass(frozen=True)
 class FitOptions(common.MarginOptions):
@@ -104,7 +107,9 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             opened = open_data(data, o)
         started = time.perf_counter()
         # A fit is deterministic: one that was killed is made again, and one that was not is kept.
-        fingerprint = "" if o.out is None else f"{opened.rows.ask(Fingerprint())}-{_options_hash(o, w0)}"
+        start, norm = None if w0 is None else np.asarray(w0), as_norm(o.margin_norm).name
+        options = digest((start, o.tol, o.max_passes, o.intercept, o.C, o.fallback, norm, o.multi_class))
+        fingerprint = "" if o.out is None else f"{opened.rows.ask(Fingerprint())}-{options}"
         earlier = _earlier(o, fingerprint)
         model = earlier or _fitted(fitting, opened, w0, o.out)
         if o.cluster is not None and fitting.fallback != o.fallback and not model.is_separated:
@@ -184,13 +189,6 @@ def _fitted(fitting: Fitting, opened: Opened, w0: Any, out: Path | None) -> Mode
         with atomic_write(kept) as file:
             np.save(file, error.w)
         raise prgd.RowsLostError(f"{str(error).rstrip('.')}; go on with --start {kept}.") from error
-
-
-def _options_hash(o: FitOptions, w0: Any) -> str:
-    """Return the hash of the options that decide the model."""
-    start = None if w0 is None else np.asarray(w0)
-    norm = as_norm(o.margin_norm).name
-    return digest((start, o.tol, o.max_passes, o.intercept, o.C, o.fallback, norm, o.multi_class))
 
 
 def _earlier(o: FitOptions, fingerprint: str) -> Model | None:
@@ -275,7 +273,9 @@ def _summary(opened: Opened, model: Model, seconds: float, o: FitOptions) -> lis
     for head, result in zip(heads if len(model.results) > 1 else [""], model.results, strict=True):
         about = [("status", str(result.status))]
         about += outcome.bounds(result, "no hyperplane was found that separates the classes")
-        about += [("support vectors", f"{outcome.support_rows(result).size:,} of {result.n:,} rows")]
+        # Weights of classes that are separated jointly are those of pairs, several of a row.
+        support = np.unique(result.support // result.terms_per_row)
+        about += [("support vectors", f"{support.size:,} of {result.n:,} rows")]
         lines += [(f"{head}{name}", words) for name, words in about]
     passes = sum(result.passes for result in [*model.results, *model.proofs])
     lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]
@@ -284,10 +284,11 @@ def _summary(opened: Opened, model: Model, seconds: float, o: FitOptions) -> lis
 
 def _facts(name: str, model: Model, seconds: float, o: FitOptions) -> dict[str, Any]:
     """Return what ``--json`` writes: of two classes the facts of the result, of more a list of results."""
+    proofs = [{k: v for k, v in outcome.facts_of(proof).items() if k in PROVING} for proof in model.proofs]
     targets = model.classes[-len(model.results) :].tolist() if not model.is_joint else [None]
     results = [
-        {"target": target, **outcome.facts_of(result), "proof": proof and outcome.proof_facts(proof)}
-        for target, result, proof in zip_longest(targets, model.results, model.proofs)
+        {"target": target, **outcome.facts_of(result), "proof": proof}
+        for target, result, proof in zip_longest(targets, model.results, proofs)
     ]
     facts = {"data": name, "classes": model.classes, "seconds": seconds, "model": o.out and str(o.out)}
     return {**facts, **(results[0] if len(results) == 1 else {"results": results})}

@@ -8,12 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from prgd.cli.options import OUTPUT, option
 from prgd.core.checks import check_parent, plain
 from prgd.core.files import atomic_write
-from prgd.core.types import Indices
 from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
 from prgd.running.result import Result
@@ -78,18 +75,6 @@ def facts_of(result: Result) -> dict[str, Any]:
         "message": str(result.status),
         **{name: getattr(result, name) for name in (*bounds, *found)},
     }
-
-
-def support_rows(result: Result) -> Indices:
-    """Return the rows that carry dual weights: of classes separated jointly, weights are those of pairs."""
-    return np.unique(result.support // result.terms_per_row)
-
-
-def proof_facts(result: Result) -> dict[str, Any]:
-    """Return what proves that a hyperplane separates the classes, or that none does."""
-    kept = ("status", "message", "is_separable", "margin", "upper_bound", "support", "dual_weights")
-    facts = facts_of(result)
-    return {name: facts[name] for name in kept}
 
 
 def exit_code(result: Result, is_certificate_asked: bool = True) -> int:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from prgd import datasets
 from prgd.cli import common, outcome
-from prgd.cli.common import argument, complete_data, complete_file, output_option
+from prgd.cli.common import argument, complete_file, output_option
 from prgd.cli.data import load_data, tell
 from prgd.cli.options import from_options, options_of
 from prgd.core.files import atomic_write
@@ -46,19 +46,11 @@ class PredictOptions(common.FileOptions):
 @common.with_options(options_of(PredictOptions))
 def predict_command(
     model: Annotated[Path, argument("MODEL", "A file that prgd fit --out wrote.", complete_file)],
-    data: Annotated[
-        str,
-        argument(
-            "DATA",
-            "A file (LIBSVM, CSV, TSV, NPZ, NPY or Parquet; with or without labels), - for standard input, "
-            "or a built-in set.",
-            complete_data,
-        ),
-    ],
+    data: common.Data,
     debug: common.Debug = False,
     **given: Any,
 ) -> None:
-    """Predict the class of each row of DATA.
+    """Predict the class of each row of DATA, which may have labels or not.
 
     Columns are matched by name if the model and DATA have names: their order does not matter, further
     columns are ignored with a note, and missing ones are an error. Else only their number is compared.

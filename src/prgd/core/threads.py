@@ -82,12 +82,10 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
 
 @cache
 def _blas(pid: int) -> Any:
-    """Return the handle of the BLAS libraries of a process; None without threadpoolctl."""
-    try:
-        import scipy.linalg  # noqa: F401 - a BLAS of its own, which must be there to be found
-        from threadpoolctl import ThreadpoolController
-    except ImportError:  # pragma: no cover - scikit-learn brings it along
-        return None
+    """Return the handle of the BLAS libraries of a process."""
+    import scipy.linalg  # noqa: F401 - a BLAS of its own, which must be there to be found
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -98,9 +96,10 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
     matrices, and cores that others use too, that took ten times as long as the solution itself. If the
     largest product takes more than `SMALL_FLOPS` multiplications, nothing is changed.
     """
-    blas = _blas(os.getpid()) if flops <= SMALL_FLOPS else None
+    if flops > SMALL_FLOPS:
+        return nullcontext()
     # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
-    limit: AbstractContextManager[Any] = nullcontext() if blas is None else blas.limit(limits=1)
+    limit: AbstractContextManager[Any] = _blas(os.getpid()).limit(limits=1)
     return limit
 
 

@@ -16,7 +16,6 @@ from prgd.core.arithmetic import (
     BOUND_FACTOR,
     EPSILON,
     SMALLEST,
-    UNIT_ROUNDOFF,
     raised,
     rounding_factor,
     times_power,
@@ -73,12 +72,12 @@ class SingularNorm(MatrixNorm):
     def above(self, w: Array) -> float:
         """Return the norm, rounded upward."""
         self.check_shape(w.shape)
-        return _nuclear_above(w) if self.is_sum else _spectral_above(w)
+        return _singular_above(w, self.is_sum)
 
     def dual_above(self, u: Array) -> float:
         """Return the dual norm, rounded upward."""
         self.check_shape(u.shape)
-        return _spectral_above(u) if self.is_sum else _nuclear_above(u)
+        return _singular_above(u, not self.is_sum)
 
 
 @dataclass(frozen=True)
@@ -262,47 +261,24 @@ def _singular_values(w: Array) -> tuple[float, float]:
     return times_power(float(s[0]), exponent), times_power(float(s.sum()), exponent)
 
 
-def _spectral_above(w: Array) -> float:
-    r"""Return a number that is at least the spectral norm in exact arithmetic.
+def _singular_above(w: Array, is_sum: bool) -> float:
+    r"""Return a number that is at least the nuclear or the spectral norm in exact arithmetic.
 
-    For any matrices U, V and numbers s of which the largest is ``s_1``, with ``E = W - U diag(s) V^T``,
+    For any matrices A and B and numbers s of which the largest is ``s_1``, with ``E = W - A B`` of rank at
+    most ``r = min(K, d)``,
 
-    .. math:: \|W\| \le \|U\| s_1 \|V\| + \|E\|_F, \quad \|U\|^2 = \|U^T U\| \le 1 + \|U^T U - I\|_F,
+    .. math::
 
-    and the same for V. The product ``A = U diag(s)`` is rounded, ``||A|| <= s_1 (||U|| + u ||U||_F)``. The
-    Frobenius norm is the bound if the decomposition fails.
-    """
-    frobenius = _length_above(w)
-    if not 0.0 < frobenius < math.inf:
-        return frobenius
-    v, exponent = _scaled(w)
-    try:
-        U, s, Vt = _factors(v)
-    except np.linalg.LinAlgError:
-        return frobenius
-    identity, A = np.eye(s.size), U * s
-    # The root of 1 + x is at most 1 + x / 2.
-    left = 1.0 + 0.5 * distance_above(identity, U.T, U) + 2.0 * UNIT_ROUNDOFF * _length_above(U)
-    right = 1.0 + 0.5 * distance_above(identity, Vt, Vt.T)
-    rest = distance_above(v, A, Vt) + 2.0 * (v.size + A.size) * SMALLEST
-    bound = times_power(raised(largest_entry(s) * left * right + rest, 10), exponent) + SMALLEST
-    return bound if bound < frobenius else frobenius
+        \|W\|_{nuc} \le \|A\|_F \|B\|_F + \sqrt{r} \|E\|_F, \qquad \|W\| \le \|A\| \|B\| + \|E\|_F, \quad
+        \|A\|^2 = \|A^T A\| \le s_1 + \|A^T A - \mathrm{diag}(s)\|_F,
 
-
-def _nuclear_above(w: Array) -> float:
-    r"""Return a number that is at least the nuclear norm in exact arithmetic.
-
-    For any matrices A and B with ``E = W - A B``, of rank at most ``r = min(K, d)``,
-
-    .. math:: \|W\|_{nuc} \le \|A\|_F \|B\|_F + \sqrt{r} \|E\|_F.
-
-    The factors are ``U diag(s)^(1/2)`` and ``diag(s)^(1/2) V^T``, rounded. The bound is
-    ``sqrt(r) ||W||_F`` if the decomposition fails.
+    and the same for ``B B^T``. The factors are ``U diag(s)^(1/2)`` and ``diag(s)^(1/2) V^T``, rounded. If the
+    decomposition fails, the bound is the Frobenius norm, times ``sqrt(r)`` for the nuclear norm.
     """
     frobenius, root = _length_above(w), raised(math.sqrt(min(w.shape)))
     if not 0.0 < frobenius < math.inf:
         return frobenius
-    loosest = raised(root * frobenius)
+    loosest = raised(root * frobenius) if is_sum else frobenius
     v, exponent = _scaled(w)
     try:
         U, s, Vt = _factors(v)
@@ -311,7 +287,12 @@ def _nuclear_above(w: Array) -> float:
     roots = np.sqrt(s)
     A, B = U * roots, roots[:, None] * Vt
     rest = distance_above(v, A, B) + 2.0 * v.size * SMALLEST
-    bound = times_power(raised(_length_above(A) * _length_above(B) + root * rest, 6), exponent) + SMALLEST
+    if is_sum:
+        bound = _length_above(A) * _length_above(B) + root * rest
+    else:
+        squares = (distance_above(np.diag(s), *factors) for factors in ((A.T, A), (B, B.T)))
+        bound = largest_entry(s) + max(squares) + rest
+    bound = times_power(raised(bound, 6), exponent) + SMALLEST
     return bound if bound < loosest else loosest
 
 

@@ -260,10 +260,11 @@ def plain_lower(
 
 def over_length(problem: Problem, margin: float, w: Array, length: float) -> float:
     """Return a number that is at most ``margin / ||w||``; ``length`` is that norm, rounded."""
-    if problem.norm == L2():
-        return margin_over_length(margin, length, w.size)
-    if not _SMALLEST_LENGTH < length < math.inf:
+    if not _SMALLEST_LENGTH < length < math.inf:  # the norm of a subnormal vector has no relative accuracy
         return -math.inf
+    if problem.norm == L2():
+        error = rounding_factor(w.size + 8)
+        return lowered(margin / (length * (1.0 + error if margin > 0.0 else 1.0 - error)))
     return lowered(margin / (problem.norm.above(w) if margin > 0.0 else 0.999 * length))
 
 
@@ -313,16 +314,6 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     # An underflow is one of a product of a row, or of a weight, which counts for the entries of its row.
     entries = raised(math.sqrt(math.prod(problem.shape)))
     underflow = 4 * (terms + problem.d) * entries * (1.0 + size) * _underflow(unit)
-    return (
-        BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)
-        if mass > 0.0
-        else math.inf
-    )
-
-
-def margin_over_length(margin: float, length: float, d: int) -> float:
-    """Return a number that is at most ``margin / ||w||``, where ``length`` is the rounded norm of w."""
-    if not _SMALLEST_LENGTH < length < math.inf:  # the norm of a subnormal vector has no relative accuracy
-        return -math.inf
-    error = rounding_factor(d + 8)
-    return lowered(margin / (length * (1.0 + error if margin > 0.0 else 1.0 - error)))
+    if not mass > 0.0:
+        return math.inf
+    return BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)

@@ -15,15 +15,7 @@ from prgd.losses import Loss
 from prgd.norms import norm
 from prgd.problem.coding import Coding, Evaluation
 from prgd.problem.intercepts import Balance, balance, best_intercept, circulation
-from prgd.rows import (
-    Combine,
-    JointAccurateAt,
-    JointMarginsAt,
-    JointSmallestAt,
-    JointTallyAt,
-    Query,
-    Rows,
-)
+from prgd.rows import Combine, JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt, Query, Rows
 from prgd.rows.queries import Accurate, Smallest
 from prgd.rows.tally import SLOPE_MASS, Tally
 
