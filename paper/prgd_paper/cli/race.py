@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import prgd
 from prgd.algorithms import all_algorithms
-from prgd.cli import common, outcome
+from prgd.cli import common, methods, outcome
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
-from prgd.cli.methods import patience_option, stall_rules, stalled_text
-from prgd.cli.options import from_options, options_of
+from prgd.cli.options import Option, from_options, options_of
 from prgd.core.checks import check_writable
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
-from prgd_paper.cli.entrants import read_entrants
 
+if TYPE_CHECKING:
+    from prgd_paper.race import Entrant
+
+LABEL = re.compile(r"([^\s=:-][^=:]*?)\s*=\s*(?=[^\s=])")
 FILES = ("race.csv", "race.json", "race.png", "race.svg", "race.pdf")
 
 
@@ -38,7 +44,7 @@ class RaceOptions(common.MarginOptions):
     gap: float | None = stop_option(
         None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
     )
-    patience: int | None = patience_option()
+    patience: int | None = methods.patience_option()
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",
@@ -80,7 +86,7 @@ def race_command(
 
         o = from_options(RaceOptions, given)
         entrants = [
-            replace(e, rules=tuple(stall_rules(e.algorithm, o.patience)))
+            replace(e, rules=tuple(methods.stall_rules(e.algorithm, o.patience)))
             for e in read_entrants([*(algorithms or []), *(own or [])], o.margin_norm)
         ]
         if o.out is not None:
@@ -160,7 +166,7 @@ def _print(
     for f, e in zip(found, entrants, strict=False):
         if f.status is Status.STALLED:
             since, ends = f.steps - e.rules[0].window, (f.certificate.gap, e.algorithm, e.warm_up)
-            print(f"{f.name}: {stalled_text(since, *ends, norm, is_race=True)}")
+            print(f"{f.name}: {methods.stalled_text(since, *ends, norm, is_race=True)}")
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")
@@ -196,3 +202,65 @@ def _write(
     write_whole(out / FILES[1], f"{json.dumps(record, indent=1)}\n".encode())
     static.write(figure(found, known, title), out, is_titled=True)
     return [out / name for name in FILES]
+
+
+def read_entrants(texts: Iterable[str], margin_norm: str = "l2") -> list[Entrant]:
+    """Return the algorithm that each text names, e.g. ``poly=prgd --radius polynomial:0.6``."""
+    found = [read_entrant(text, margin_norm) for text in texts]
+    if not found:
+        raise ValueError(
+            "prgd race expects at least one algorithm, e.g. prgd race ngd prgd --data digits:0,1."
+        )
+    if twice := [name for name, count in Counter(e.name for e in found).items() if count > 1]:
+        raise ValueError(f"Two algorithms are called {twice[0]!r}. Give one a label: other={twice[0]}.")
+    return found
+
+
+def read_entrant(text: str, margin_norm: str = "l2") -> Entrant:
+    """Return the algorithm of a text ``[LABEL=]NAME [OPTIONS]`` or ``[LABEL=]FILE.py:NAME [OPTIONS]``."""
+    from prgd_paper.race import Entrant
+
+    label = LABEL.match(text)
+    words = shlex.split(text[label.end() :] if label else text)
+    if not words:
+        raise ValueError(f"Expected the name of an algorithm; got {text!r}.")
+    name, *rest = words
+    form = methods.find_form(name)
+    given, warm_up = _read_options(name, methods.options_by_field(form), rest)
+    method = methods.build_algorithm(name, given, form)
+    shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
+    warm_up = warm_up or (
+        methods.default_warm_up(margin_norm, given) if isinstance(method, prgd.PRGD) else "0"
+    )
+    first, steps = (None, 0) if warm_up == "0" else methods.parse_warm_up(warm_up, given)
+    return Entrant(shown, method, first, steps)
+
+
+class _Parser(ArgumentParser):
+    """Raise ``ValueError`` where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message as an error about the algorithm that was typed, with its options."""
+        flags = ", ".join(
+            flag for flag in self._option_string_actions if flag not in ("--warmup", "-R", "-T")
+        )
+        raise ValueError(f"{self.prog}: {message}. In a race it takes {flags}.")
+
+
+def _read_options(
+    name: str, known: dict[str, Option], words: list[str]
+) -> tuple[dict[str, methods.Given], Any]:
+    """Return the options that were given, by field, and the text of the warm-up."""
+    parser = _Parser(prog=name, add_help=False, allow_abbrev=False)
+    parser.add_argument("--warm-up", "--warmup")
+    for field, o in known.items():
+        if o.kind is bool:
+            parser.add_argument(*o.flags, dest=field, action="store_true", default=None)
+            parser.add_argument(f"--no-{o.flags[0][2:]}", dest=field, action="store_false", default=None)
+        else:
+            parser.add_argument(*o.flags, dest=field, type=o.kind if o.kind in (int, float) else str)
+    if "T" in known:
+        parser.add_argument("--every", dest="T", type=int)
+    found = vars(parser.parse_args(words))
+    warm_up = found.pop("warm_up")
+    return {f: (known[f].flags[0], v) for f, v in found.items() if v is not None}, warm_up

@@ -50,10 +50,8 @@ class Settings:
     times: tuple[int, ...] = (10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 700, 800, 900, 1_000)
     eta_range: tuple[float, float] = (0.1, 1000.0)
     prgd_etas: tuple[float, ...] = (1.0, 10.0, 100.0)
-    alphas: tuple[float, ...] = (
-        0.6,
-        1.2,
-    )  # Section 7.1 has alpha = beta = 0.6, and 1.2 with phases of 5 steps
+    # Section 7.1 has alpha = beta = 0.6, and 1.2 with phases of 5 steps.
+    alphas: tuple[float, ...] = (0.6, 1.2)
     betas: tuple[float, ...] = (0.0, 0.6)
     first_phases: tuple[int, ...] = (5, 20)  # T_0
     warm_ups: tuple[int, ...] = (20, 100)

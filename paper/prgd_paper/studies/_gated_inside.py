@@ -51,13 +51,7 @@ class GatedInside:
         norm, u = problem.norm, s.at.dual_vector
         if self._has_converged(s):
             R_k = self.growth * s.R_k
-            return replace(
-                s,
-                t=s.t + 1,
-                at=problem.at(norm.rescale(s.w, R_k)),
-                phase=s.phase + 1,
-                R_k=R_k,
-            )
+            return replace(s, t=s.t + 1, at=problem.at(norm.rescale(s.w, R_k)), phase=s.phase + 1, R_k=R_k)
         length = self._unit_length(problem, u) if self.is_fixed else s.length
         at = problem.at(inside(norm, s.w, u, length, s.R_k))
         ascends = float(np.vdot(at.dual_vector, at.w - s.w)) >= 0.0

@@ -22,7 +22,7 @@ from prgd_paper.theory.entropies import Reals, log_sum_exp, minimise_soft_loss, 
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.support import signed_rows
 
-_LAST_GAP = 1e-11  # the interior point ends at this duality gap, in nats
+_LAST_GAP = 1e-13  # the interior point ends at this duality gap and residual, in nats
 _MAX_FACES = 12  # faces on which Newton's method is tried
 
 
@@ -111,8 +111,6 @@ def minimise_on_path(
         near, new = _interior_point(Z, lam, norm, start.astype(np.float64))
         inner = near.astype(np.longdouble)
         found = _on_faces(Z, fine, lam, inner, new, _MAX_FACES)
-        if found is not None and found[0] <= _allowed(fine, found[1], norm):
-            return found[1], found[2]
         plain = (PathPoint(fine, inner, norm).duality_gap(lam), inner, new)
         best = min((c for c in (best, found, plain) if c is not None), key=lambda c: c[0])
     return best[1].astype(np.longdouble), best[2]
@@ -179,7 +177,8 @@ def _interior_point(Z: Array, lam: float, norm: Norm, start: Array) -> tuple[Arr
     P[-k:, -k:] = lam
     cones = [clarabel.NonnegativeConeT(2 * d + 1), *[clarabel.ExponentialConeT()] * n]
     settings = clarabel.DefaultSettings()
-    settings.verbose, settings.tol_gap_abs, settings.tol_gap_rel = False, _LAST_GAP, _LAST_GAP
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _LAST_GAP
     costs = np.eye(1, A.shape[1], d)[0]
     found = clarabel.DefaultSolver(csc_array(P), costs, csc_array(A), limits, cones, settings).solve()
     w = start + np.array(found.x[:d])

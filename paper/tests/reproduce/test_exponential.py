@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from prgd_paper.studies._exponential_claims import dual_vector_is_linear, restarted_ngd_certifies_digits
 from prgd_paper.studies._exponential_views import certificates, sets_of
-from prgd_paper.studies._second_direction import BestBounds
+from prgd_paper.studies.exponential import BestBounds
 from reproduce.tiny import rows_of, tiny
 
 import prgd

@@ -14,10 +14,9 @@ import pytest
 import write_verdicts
 from prgd_paper.claims import Claim, Finding, registry
 from prgd_paper.report import elements as fig
-from prgd_paper.report.axes import Axis
 from prgd_paper.report.introduction import introduction
 from prgd_paper.report.page import Section, judged
-from prgd_paper.report.vector import drawing
+from prgd_paper.report.vector import Axis, drawing
 from prgd_paper.reproduce.experiment import choose
 from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import tiny
