@@ -86,28 +86,88 @@ def apart(rng, X, y, gap):
     return X + np.outer(y * distance - X @ w, w)
 
 
+def each(rng, X, low, high):
+    """Return a random power of ten for each column."""
+    return 10.0 ** rng.uniform(low, high, X.shape[1])
+
+
+def sparse_form(rng, X, kinds):
+    return kinds[int(rng.integers(len(kinds)))](X)
+
+
+def read_only(rng, X):
+    X.flags.writeable = False
+    return X
+
+
+def strided(rng, X):
+    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), 1e300)
+    view = wide[::2, ::3] if rng.random() < 0.5 else wide[::-2, ::-3]
+    view[:] = X
+    return view
+
+
+def equal_columns(rng, X):
+    constant = np.full((len(X), 1), rng.choice([0.0, 1.0, 7.5]))
+    return np.hstack([X[:, :2], X[:, :1] * rng.choice([1.0, 1.0, 3.0, 1e6]), constant])
+
+
+def bfloat16(rng, X):
+    bits = (X * 10.0 ** rng.uniform(-3, 3)).astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32)
+
+
+CSR, SPARSE = (sparse.csr_array, sparse.csr_matrix), (sparse.csr_array, sparse.csc_array, sparse.coo_array)
 # Gaussian rows and labels of which only the numbers are changed.
 CHANGES = {
     "gaussian": lambda rng, X: X,
-    "unit_mix": lambda rng, X: X * 10.0 ** rng.uniform(-8, 8, X.shape[1]),
+    "unit_mix": lambda rng, X: X * each(rng, X, -8, 8),
     "scale_of_all": lambda rng, X: X * 10.0 ** rng.uniform(-200, 150),
     "scale_in_range": lambda rng, X: X * 10.0 ** rng.uniform(-148, 148),
     "row_scales": lambda rng, X: X * 10.0 ** rng.uniform(-8, 8, (len(X), 1)),
     "float32": lambda rng, X: (X + rng.choice([0.0, 100.0, 1e5])).astype(np.float32),
-    "float32_units": lambda rng, X: (X * 10.0 ** rng.uniform(-8, 8, X.shape[1])).astype(np.float32),
+    "float32_units": lambda rng, X: (X * each(rng, X, -8, 8)).astype(np.float32),
     "float16": lambda rng, X: (X * 10.0 ** rng.uniform(-4, 3)).astype(np.float16),
     "fortran_order": lambda rng, X: np.asfortranarray(X + 10.0 ** rng.uniform(0, 8)),
     "nested_lists": lambda rng, X: X.round(3).tolist(),
     "big_endian": lambda rng, X: X.astype(">f8"),
+    "offset_all_columns": lambda rng, X: X + 10.0 ** rng.choice([rng.uniform(0, 12), rng.integers(0, 13)]),
+    "offset_per_column": lambda rng, X: X + rng.choice([-1, 1], X.shape[1]) * each(rng, X, 0, 12),
+    "sparse_csr": lambda rng, X: sparse_form(rng, X * (rng.random(X.shape) < 0.5), CSR),
+    "sparse_float32": lambda rng, X: sparse_form(
+        rng, (X * (rng.random(X.shape) < 0.6)).astype(np.float32), SPARSE
+    ),
+    "strided": strided,
+    "read_only": read_only,
+    "equal_columns": equal_columns,
+    "zero_rows": lambda rng, X: X * (rng.random((len(X), 1)) >= rng.choice([0.3, 1.0], p=[0.95, 0.05])),
+    "zero_columns": lambda rng, X: X * (rng.random(X.shape[1]) >= 0.5),
+    "subnormal_entries": lambda rng, X: np.where(
+        rng.random(X.shape) < 0.4, X * (5e-324 * 10.0 ** rng.integers(0, 6)), X
+    ),
+    # Numbers of one or two decimals, as people type them.
+    "decimals": lambda rng, X: X.round(int(rng.integers(1, 3))) + rng.choice([0.0, 20.0, 1900.0]),
+    "chunked_rows": lambda rng, X: X + rng.choice([0.0, 1e2, 1e8]),
+    "torch_tensor": lambda rng, X: (X + rng.choice([0.0, 1e2, 1e5])).astype(rng.choice(["f4", "f8"])),
+    "torch_bfloat16": bfloat16,
+}
+FIELDS = {
+    "offset_all_columns": WITH_INTERCEPT,
+    "offset_per_column": WITH_INTERCEPT,
+    "chunked_rows": {"engine": "chunks"},
+    "torch_tensor": {"engine": "tensor"},
+    "torch_bfloat16": {"engine": "bfloat16"},
 }
 
 
 def changed(name: str):
-    """Return the generator of plain rows after the change of that name."""
+    """Return the generator of plain rows after the change of that name; every fourth has labels of text."""
 
     def make(rng):
         X, y = plain(rng)
-        return CHANGES[name](rng, X), y
+        labels = np.where(y > 0, "yes", "no") if rng.random() < 0.25 else y
+        labels.flags.writeable = False
+        return CHANGES[name](rng, X), labels, FIELDS.get(name, {})
 
     make.__name__ = name
     return generator(make)
@@ -115,18 +175,6 @@ def changed(name: str):
 
 for _name in CHANGES:
     changed(_name)
-
-
-@generator
-def offset_all_columns(rng):
-    X, y = plain(rng)
-    return X + 10.0 ** (rng.uniform(0, 12) if rng.random() < 0.5 else rng.integers(0, 13)), y, WITH_INTERCEPT
-
-
-@generator
-def offset_per_column(rng):
-    X, y = plain(rng)
-    return X + rng.choice([-1, 1], X.shape[1]) * 10.0 ** rng.uniform(0, 12, X.shape[1]), y, WITH_INTERCEPT
 
 
 @generator
@@ -223,13 +271,6 @@ def collinear_columns(rng):
 
 
 @generator
-def equal_columns(rng):
-    X, y = plain(rng, max_columns=2)
-    scale = rng.choice([1.0, 1.0, 3.0, 1e6])
-    return np.hstack([X, X[:, :1] * scale, np.full((len(X), 1), rng.choice([0.0, 1.0, 7.5]))]), y
-
-
-@generator
 def dummies(rng):
     """A full set of dummies, whose sum is the constant column, sometimes beside a number."""
     n, d = size(rng)
@@ -278,13 +319,6 @@ def nearly_quasi_separable(rng):
 
 
 @generator
-def sparse_csr(rng):
-    X, y = plain(rng)
-    X *= rng.random(X.shape) < 0.5
-    return sparse.csr_array(X) if rng.random() < 0.5 else sparse.csr_matrix(X), y
-
-
-@generator
 def sparse_duplicates(rng):
     """COO or CSR with entries given in parts, whose sums are exact, and zeros that are stored."""
     n, d = size(rng)
@@ -301,32 +335,6 @@ def sparse_duplicates(rng):
     counts = np.bincount(i, minlength=n)
     start = np.concatenate([[0], np.cumsum(counts)])
     return sparse.csr_array((values[order], j[order], start), shape=(n, d)), y
-
-
-@generator
-def sparse_float32(rng):
-    X, y = plain(rng)
-    X = (X * (rng.random(X.shape) < 0.6)).astype(np.float32)
-    kinds = [sparse.csr_array, sparse.csc_array, sparse.coo_array]
-    return kinds[int(rng.integers(3))](X), y
-
-
-@generator
-def strided(rng):
-    X, y = plain(rng)
-    n, d = X.shape
-    wide = np.full((2 * n, 3 * d), 1e300)
-    view = wide[::2, ::3] if rng.random() < 0.5 else wide[::-2, ::-3]
-    view[:] = X
-    return view, y
-
-
-@generator
-def read_only(rng):
-    X, y = plain(rng)
-    X.flags.writeable = False
-    y.flags.writeable = False
-    return X, y
 
 
 @generator
@@ -353,27 +361,6 @@ def one_against_many(rng):
     y = np.full(len(X), -1)
     y[rng.integers(len(X))] = 1
     return X + rng.choice([0.0, 1e3, 1e7]), y
-
-
-@generator
-def zero_rows(rng):
-    X, y = plain(rng)
-    X[rng.random(len(X)) < 0.3] = 0.0
-    return X * rng.choice([1.0, 1.0, 0.0], p=[0.5, 0.45, 0.05]), y
-
-
-@generator
-def zero_columns(rng):
-    X, y = plain(rng)
-    X[:, rng.random(X.shape[1]) < 0.5] = 0.0
-    return X, y
-
-
-@generator
-def subnormal_entries(rng):
-    X, y = plain(rng)
-    X[rng.random(X.shape) < 0.4] *= 5e-324 * 10.0 ** rng.integers(0, 6)
-    return X, y
 
 
 @generator
@@ -419,20 +406,6 @@ def a_few_ulps_apart(rng):
 
 
 @generator
-def string_labels(rng):
-    X, y = plain(rng)
-    return X, np.where(y > 0, "yes", "no")
-
-
-@generator
-def decimals(rng):
-    """Numbers of one or two decimals, as people type them."""
-    X, y = plain(rng)
-    X = X.round(int(rng.integers(1, 3)))
-    return X + rng.choice([0.0, 20.0, 1900.0]), y
-
-
-@generator
 def grid_points(rng):
     """Many equal distances: lattice points, several optimal supports."""
     n, d = size(rng)
@@ -452,26 +425,6 @@ def more_rows(rng):
         y = np.where(along > 0, 1, -1)
         X[:, 0] += y * 10.0 ** rng.uniform(-3, 1)
     return X * 10.0 ** rng.uniform(-3, 3, d) + rng.choice([0.0, 0.0, 1e3, 1e6]), y
-
-
-@generator
-def chunked_rows(rng):
-    X, y = plain(rng)
-    return X + rng.choice([0.0, 1e2, 1e8]), y, {"engine": "chunks"}
-
-
-@generator
-def torch_tensor(rng):
-    X, y = plain(rng)
-    kind = rng.choice(["f4", "f8"])
-    return (X + rng.choice([0.0, 1e2, 1e5])).astype(kind), y, {"engine": "tensor"}
-
-
-@generator
-def torch_bfloat16(rng):
-    X, y = plain(rng)
-    bits = (X * 10.0 ** rng.uniform(-3, 3)).astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
-    return bits.view(np.float32), y, {"engine": "bfloat16"}
 
 
 def make(name: str, seed) -> Case:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
+import torch
+from exact_norms import exact_norms
 from scipy.sparse import csr_array
 
 import prgd
@@ -30,45 +32,12 @@ from prgd.solvers.terms import TermSet
 
 VECTORS = ("l2", "l1", "linf", "lp:1.01", "lp:1.5", "lp:3", "lp:50")
 MATRICES = ("spectral", "nuclear", "rows", "columns")
-DIGITS = Context(prec=80, Emax=10**6, Emin=-(10**6))
-ROUNDING = Decimal("1e-60")
+DIGITS = 80
+ROUNDING = mpmath.mpf("1e-60")
 
 
 def fractions(X):
     return [[Fraction(float(v)) for v in row] for row in np.atleast_2d(X)]
-
-
-def decimal(value):
-    return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def power_norm(v, p):
-    largest = max(v)
-    if not largest:
-        return largest
-    return largest * sum((x / largest) ** p for x in v if x) ** (1 / p)
-
-
-def exact_norm(M, name, dual):
-    """Return a norm of a matrix of fractions, or its dual, to 60 digits; spectral ones of two columns."""
-    M = [[decimal(v) for v in row] for row in M]
-    entries = [abs(v) for row in M for v in row]
-    if name in ("l1", "linf"):
-        return sum(entries) if (name == "l1") != dual else max(entries)
-    if name == "l2" or name.startswith("lp:"):
-        p = Decimal(2) if name == "l2" else Decimal(float(name[3:]))
-        return power_norm(entries, p / (p - 1) if dual else p)
-    if name in ("rows", "columns"):
-        groups = M if name == "rows" else list(zip(*M, strict=True))
-        lengths = [power_norm([abs(v) for v in g], Decimal(2)) for g in groups]
-        return max(lengths) if dual else sum(lengths)
-    # The singular values s, t of two columns: s^2 + t^2 = trace, s t = root of the determinant of the Gram.
-    a, b, c = (sum(row[i] * row[j] for row in M) for i, j in ((0, 0), (1, 1), (0, 1)))
-    area = (max(a * b - c * c, Decimal(0))).sqrt()
-    both = (a + b + 2 * area).sqrt()
-    if (name == "nuclear") != dual:
-        return both
-    return (both + max(a + b - 2 * area, Decimal(0)).sqrt()) / 2
 
 
 def exact_margin(X, codes, W, is_joint, with_intercept, weight=None):
@@ -117,16 +86,17 @@ def is_below(lower, X, codes, W, norm, is_joint, with_intercept, weight=None):
     """Say whether a lower bound of gamma(W) is true."""
     if lower == -math.inf:
         return True
-    with localcontext(DIGITS):
-        margin = decimal(exact_margin(X, codes, W, is_joint, with_intercept, weight))
-        return Decimal(lower) * exact_norm(fractions(W), norm, False) <= margin + abs(margin) * ROUNDING
+    exact = exact_margin(X, codes, W, is_joint, with_intercept, weight)
+    with mpmath.workdps(DIGITS):
+        margin = mpmath.mpf(exact.numerator) / exact.denominator
+        return mpmath.mpf(lower) * exact_norms(norm, fractions(W))[0] <= margin + abs(margin) * ROUNDING
 
 
 def is_above(upper, X, codes, weights, norm, is_joint, with_intercept):
     """Say whether an upper bound is at least the dual norm of weights on the simplex."""
     u = exact_dual_vector(X, codes, weights, is_joint, with_intercept)
-    with localcontext(DIGITS):
-        return u is not None and Decimal(upper) >= exact_norm(u, norm, True) * (1 - ROUNDING)
+    with mpmath.workdps(DIGITS):
+        return u is not None and mpmath.mpf(upper) >= exact_norms(norm, u)[1] * (1 - ROUNDING)
 
 
 def exact_verdict(X, codes, is_joint, with_intercept):
@@ -147,22 +117,17 @@ def hard_set(rng):
     n, d = K * int(rng.integers(1, 4)) + 1, 2
     codes = np.append(np.arange(K), rng.integers(0, K, n - K))
     X = 3.0 * rng.standard_normal((K, d))[codes] + rng.choice([0.0, 0.1, 1.0]) * rng.standard_normal((n, d))
-    match rng.integers(8):
-        case 0:
-            X = rng.integers(-2, 3, (n, d)).astype(float)
-        case 1:
-            X = X[rng.integers(0, n, n)]
-        case 2:
-            X += 10.0 ** rng.integers(4, 13) * rng.choice([-1.0, 0.0, 1.0], d)
-        case 3:
-            X *= 10.0 ** rng.integers(-200, 201)
-        case 4:
-            X *= 10.0 ** rng.integers(-100, 101, d)
-        case 5:
-            X[:, 1] = -2.0 * X[:, 0]
-        case 6:
-            X = X[:1] + 1e-9 * rng.standard_normal((n, d))
-    return X, codes, K
+    changes = [
+        lambda: X,
+        lambda: rng.integers(-2, 3, (n, d)).astype(float),
+        lambda: X[rng.integers(0, n, n)],
+        lambda: X + 10.0 ** rng.integers(4, 13) * rng.choice([-1.0, 0.0, 1.0], d),
+        lambda: X * 10.0 ** rng.integers(-200, 201),
+        lambda: X * 10.0 ** rng.integers(-100, 101, d),
+        lambda: X[:, :1] * [1.0, -2.0],
+        lambda: X[:1] + 1e-9 * rng.standard_normal((n, d)),
+    ]
+    return changes[rng.integers(8)](), codes, K
 
 
 @pytest.mark.slow
@@ -189,32 +154,27 @@ def test_solver_on_hard_sets(norm):
             assert result.status.name == exact_verdict(X, codes, is_joint, with_intercept) != "SEPARABLE"
 
 
-def engines(X, codes, weight):
-    import torch
-
+def problems_on_engines(rng, K, **options):
+    """Return rows, classes and weights, and problems of the rows on all engines, with the rows as stored."""
+    codes = np.arange(13) % K
+    X = 4.0 * rng.standard_normal((K, 2))[codes] + 0.2 * rng.standard_normal((13, 2)) + [0.0, 1e5]
+    weight = np.where(np.arange(13) % 5 == 4, 0.0, 10.0 ** rng.choice([-300.0, 0.0, 4.0], 13))
     X32 = X.astype(np.float32)
-    cut = len(X) // 2
-    yield X, X, weight
-    yield X, np.asfortranarray(X), weight
-    yield X32, X32, weight
-    yield X, csr_array(X), weight
-    yield X, torch.from_numpy(X.copy()), weight
-    blocks = [(X[:cut], codes[:cut]), (X[cut:], codes[cut:])]
-    yield X, ChunkedRows.from_blocks(blocks, sample_weight=weight), None
+    kinds = [(X, form(X)) for form in (np.asarray, np.asfortranarray, csr_array, torch.tensor)] + [(X32, X32)]
+    problems = [(data, prgd.Problem(rows, codes, sample_weight=weight, **options)) for data, rows in kinds]
+    blocks = [(X[:6], codes[:6]), (X[6:], codes[6:])]
+    chunks = ChunkedRows.from_blocks(blocks, sample_weight=weight)
+    return X, codes, weight, [*problems, (X, prgd.Problem(chunks, **options))]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l2", "lp:1.01", "linf", "spectral", "columns"])
 @pytest.mark.parametrize("with_intercept", [False, True])
 def test_bounds_of_a_pass_on_every_engine(norm, with_intercept):
-    rng = np.random.default_rng(5)
-    codes = np.arange(13) % 3
-    X = 4.0 * rng.standard_normal((3, 2))[codes] + 0.2 * rng.standard_normal((13, 2)) + [0.0, 1e5]
-    best = prgd.max_margin(X, codes, norm=norm, multi_class="joint", fit_intercept=with_intercept)
-    weight = np.where(np.arange(13) % 5 == 4, 0.0, 10.0 ** rng.choice([-300.0, 0.0, 4.0], 13))
-    for data, rows, sample_weight in engines(X, codes, weight):
-        y = None if sample_weight is None else codes
-        problem = prgd.Problem(rows, y, norm=norm, fit_intercept=with_intercept, sample_weight=sample_weight)
+    rng, options = np.random.default_rng(5), {"norm": norm, "fit_intercept": with_intercept}
+    X, codes, weight, problems = problems_on_engines(rng, 3, **options)
+    best = prgd.max_margin(X, codes, multi_class="joint", **options)
+    for data, problem in problems:
         for size in (1e-200, 1.0, 30.0, 1e100):
             at = problem.at(size / problem.max_norm * rng.standard_normal((3, 2)))
             facts = norm, True, with_intercept
@@ -271,14 +231,9 @@ def test_upper_bounds_of_iterates_are_above_the_certified_margin(fit_intercept, 
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf", "lp:1.5"])
 @pytest.mark.parametrize("with_intercept", [False, True])
 def test_a_second_direction_proves_its_margin_on_every_engine(norm, with_intercept):
-    rng = np.random.default_rng(6)
-    codes = np.arange(13) % 2
-    X = 4.0 * rng.standard_normal((2, 2))[codes] + 0.2 * rng.standard_normal((13, 2)) + [0.0, 1e5]
-    weight = np.where(np.arange(13) % 5 == 4, 0.0, 10.0 ** rng.choice([-300.0, 0.0, 4.0], 13))
-    facts, proven = (norm, False, with_intercept), 0
-    for data, rows, sample_weight in engines(X, codes, weight):
-        y = None if sample_weight is None else codes
-        problem = prgd.Problem(rows, y, norm=norm, fit_intercept=with_intercept, sample_weight=sample_weight)
+    rng, facts, proven = np.random.default_rng(6), (norm, False, with_intercept), 0
+    _, codes, weight, problems = problems_on_engines(rng, 2, norm=norm, fit_intercept=with_intercept)
+    for data, problem in problems:
         for size in (1e-200, 1.0, 30.0, 1e100):
             w, v = rng.standard_normal((2, 2)) * [[size / problem.max_norm], [1.0]]
             plain, both = certify(problem.at(w)), certify(problem.at(w, v))
@@ -425,8 +380,6 @@ def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):
 
 def test_engines_hold_the_labels_of_two_joint_classes():
     # A device sums float32 rows of joint classes in float32, and says so if its labels are joint.
-    import torch
-
     X, codes = np.eye(4), np.arange(4) % 2
     for rows in (X, csr_array(X), torch.eye(4)):
         assert prgd.Problem(rows, codes, multi_class="joint").rows.labels.is_joint
