@@ -150,6 +150,12 @@ def write_csv(file: str, columns: list[str], X: np.ndarray, y: np.ndarray) -> No
         writer.writerows([*x, k] for x, k in zip(X.tolist(), y.tolist(), strict=True))
 
 
+def write_svm(file: str, X: np.ndarray, codes: np.ndarray) -> None:
+    """Write rows with the numbers of their classes as LIBSVM text."""
+    rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
+    Path(file).write_text("".join(f"{k} {row}\n" for k, row in zip(codes, rows, strict=True)))
+
+
 def interrupt_after(monkeypatch, calls: int) -> None:
     """Let Ctrl-C come when the solver has descended so many times."""
     from prgd.maxmargin import hard

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import torch
+from torch.nn.functional import cross_entropy
+
+BASES = {
+    "fused SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
+    "fused SGD, no momentum": lambda p: torch.optim.SGD(p, lr=0.1, fused=True),
+    "foreach SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1, foreach=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9),
+}
 
 
 def examples(n):
@@ -20,3 +30,17 @@ def network(seed=0, dtype=torch.float32):
 def flat(model):
     """Return a copy of all parameters as one vector."""
     return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
+
+
+def trained(optimizer_of, batches, parts=1):
+    """Train with ``step(loss=...)`` on ``parts`` batches a step; return the parameters and the progress."""
+    model, losses = network(), []
+    optimizer = optimizer_of(model)
+    for inputs, targets in batches:
+        losses.append(cross_entropy(model(inputs), targets))
+        (losses[-1] / parts).backward()
+        if len(losses) == parts:
+            optimizer.step(loss=sum(loss.detach() for loss in losses) / parts)
+            optimizer.zero_grad()
+            losses = []
+    return flat(model), optimizer.progress()

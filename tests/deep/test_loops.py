@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_network import examples, flat, network
-from torch.nn.functional import cross_entropy
+from small_network import examples, flat, network, trained
 from torch.utils.data import DataLoader, TensorDataset
 
 from prgd import deep
@@ -32,20 +31,7 @@ def loader():
 
 
 def bare_loop(parts=1):
-    """Train with ``step(loss=...)``, on steps of ``parts`` batches each."""
-    model, batches = network(), loader()
-    optimizer = optimizer_of(model)
-    for _ in range(EPOCHS):
-        losses = []
-        for inputs, targets in batches:
-            loss = cross_entropy(model(inputs), targets)
-            (loss / parts).backward()
-            losses.append(loss.detach())
-            if len(losses) == parts:
-                optimizer.step(loss=sum(losses) / parts)
-                optimizer.zero_grad()
-                losses = []
-    return flat(model), optimizer.progress()
+    return trained(optimizer_of, EPOCHS * list(loader()), parts)
 
 
 # Lightning

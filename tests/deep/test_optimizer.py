@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_network import examples, flat, network
+from small_network import BASES, examples, flat, network
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -27,6 +27,7 @@ from prgd.schedules import APPENDIX_RADII, Constant, Every, ExplicitTimes, Geome
 INPUTS, TARGETS = examples(24)
 RADII = {"R": Polynomial(0.5), "T": Every(4)}
 SCHEDULE = RADII | {"warm_up": 0}
+NO_PROJECTION = {"project": False}
 GEOMETRIC = {"R": Geometric(), "T": Every(), "warm_up": 0}
 
 
@@ -53,12 +54,7 @@ EXACT = {
     "NGD, logistic": (prgd.NGD(), deep.NGD, {}, "logistic"),
     "PRGD, logistic": (prgd.PRGD(**RADII), deep.PRGD, SCHEDULE, "logistic"),
     "PRGD": (prgd.PRGD(**RADII), deep.PRGD, SCHEDULE, "exponential"),
-    "PRGD without projection": (
-        prgd.PRGD(**RADII, project=False),
-        deep.PRGD,
-        SCHEDULE | {"project": False},
-        "exponential",
-    ),
+    "no projection": (prgd.PRGD(**RADII, project=False), deep.PRGD, SCHEDULE | NO_PROJECTION, "exponential"),
     "geometric radii": (prgd.PRGD(), deep.PRGD, GEOMETRIC, "exponential"),
 }
 
@@ -301,15 +297,6 @@ def test_capture_needs_a_base_that_skips_on_the_device(monkeypatch):
 
 
 # bad input and faults
-
-BASES = {
-    "fused SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
-    "fused SGD, no momentum": lambda p: torch.optim.SGD(p, lr=0.1, fused=True),
-    "foreach SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1, foreach=True),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
-    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
-    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9),
-}
 FAULTS = {
     "NaN gradient": (math.nan, 1.0),
     "infinite gradient": (math.inf, 1.0),

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 import torch
-from small_network import examples, flat, network
+from small_network import examples, flat, network, trained
 from torch.nn.functional import cross_entropy
 
 from prgd import deep
@@ -23,16 +23,8 @@ def optimizer_of(model):
 
 def explicit(steps=11, parts=1):
     """Train with ``step(loss=...)``, on batches that are cut into parts."""
-    model = network()
-    optimizer = optimizer_of(model)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        losses = []
-        for inputs, targets in zip(INPUTS.chunk(parts), TARGETS.chunk(parts), strict=True):
-            losses.append(cross_entropy(model(inputs), targets))
-            (losses[-1] / parts).backward()
-        optimizer.step(loss=sum(loss.detach() for loss in losses) / parts)
-    return flat(model)
+    cut = list(zip(INPUTS.chunk(parts), TARGETS.chunk(parts), strict=True))
+    return trained(optimizer_of, steps * cut, parts)[0]
 
 
 def noted(criterion, steps=11, parts=1, model=None, optimizer=None):

@@ -57,7 +57,10 @@ def write_everyday() -> None:
     Path("three.svm").write_text("1 1:1\n2 1:2\n3 1:3\n")
     np.save("w.npy", np.ones(1))
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
-    Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
+    Path("measured.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
+    Path("bare.csv").write_text("1,2\n3,4\n")
+    Path("rows.svm").write_text("1 1:2\n-1 1:3\n")
+    Path("twice.csv").write_text("a,a\n3,4\n")
     Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")
 
 
@@ -140,6 +143,23 @@ MISTAKES = {
         ("fit three.csv", "The labels must be classes; got 3 values, a different label in each row"),
         ("fit none.csv", "Expected a data file at none.csv, found none"),
         ("fit digit:0,1", "Did you mean digits?"),
+        ("fit iris", "Unknown file or data set 'iris'. Built-in sets: toy:MARGIN, synthetic-one:SEED"),
+        ("fit .", "got the folder '.'. Name a file in it."),
+        (
+            "fit rows.npz --out none/below",
+            "--out expects a file in a folder that exists; there is none",
+        ),
+        (
+            "fit rows.npz --json none/below",
+            "--json expects a file in a folder that exists; there is none",
+        ),
+        ("fit toy:0.3 --json folder", "--json expects - or a file of its own"),
+        ("fit toy:0.3 --json x --out x", "--json expects - or a file of its own; got x"),
+        ("fit rows.csv --decimal ;", "--decimal must be '.' or ','; got ';'."),
+        ("fit rows.csv --separator ab", "separator must be one character"),
+        ("fit rows.csv --separator 5", "--separator must be one character"),
+        ("fit rows.csv --format xls", "Unknown format 'xls'"),
+        ("fit rows.csv --missing zero", "Unknown treatment of missing values 'zero'"),
         ("separability one.csv", "The labels must hold two classes; got 1"),
         ("predict none.npz rows.npz", "a file that prgd fit --out wrote; found none at none.npz"),
         ("predict rows.csv rows.npz", "wrote; rows.csv is none. MODEL comes first: prgd predict MODEL DATA."),
@@ -182,11 +202,15 @@ MISTAKES = {
         ("fit three.csv", "got 3 values, a different label in each row (a, b, c, ...). Name the column"),
         ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
         ("run three.csv", "a different label in each row (a, b, c, ...)"),
+        ("run zero.svm", "expected an index of at least 0, got '-1:2'. Indices count from 1,"),
         (
-            "run zero.svm",
-            "expected an index of at least 0, got '-1:2'. Indices count from 1,",
+            "fit measured.csv",
+            "got 3 different numbers such as 0.25, which looks like a measurement. Name",
         ),
-        ("fit words.csv", "with --label"),
+        ("separability bare.csv --formula 'y ~ x'", "a header that names the columns"),
+        ("separability rows.svm --formula 'y ~ x'", "a CSV, TSV or Parquet file"),
+        ("separability toy:0.3 --formula 'y ~ x'", "columns with names"),
+        ("separability twice.csv --formula 'a ~ 1'", "called 'a'"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
     ],
     "norms": [

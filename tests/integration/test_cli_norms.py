@@ -9,21 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import COLOURS as NAMES
-from command_line import call, facts, in_empty_folder, table, write_three  # noqa: F401 - a fixture too
+from command_line import call, facts, in_empty_folder, table, write_svm, write_three  # noqa: F401 - a fixture too
 from test_everyday import write_iris
 
 import prgd
 from prgd.cli.methods import stalled_text
 from prgd.estimators.model import Model
 from prgd.norms import as_norm
-
-
-def write_svm(X: np.ndarray, y: np.ndarray) -> None:
-    codes = np.searchsorted(NAMES, y)
-    rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
-    lines = [f"{k} {row}" for k, row in zip(codes, rows, strict=True)]
-    Path("three.svm").write_text("\n".join(lines) + "\n")
-
 
 # Fit and predict
 
@@ -114,7 +106,7 @@ def test_a_joint_fit_is_kept_and_begun_from():
 
 def test_several_classes_out_of_core():
     X, y = write_three()
-    write_svm(X, y)
+    write_svm("three.svm", X, np.searchsorted(NAMES, y))
     for given in (["--multi-class", "joint"], []):
         parts, whole = (facts("fit", "three.svm", *given, *more) for more in (["--out-of-core"], []))
         for a, b in zip(parts.get("results", [parts]), whole.get("results", [whole]), strict=True):
@@ -196,6 +188,3 @@ def test_advice_after_a_standstill(algorithm, warm_up, norm, advice):
     assert 'Use "prgd --radius polynomial:0.6 --phases polynomial:5,0.6" (in quotes)' in stalled_text(
         *given, is_race=True
     )
-
-
-# Bad input

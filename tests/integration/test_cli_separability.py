@@ -111,21 +111,6 @@ def test_dropped_rows_change_no_verdict(formula, family):
     assert found["limiting_rows"] == [row + (row >= 3) for row in expected["limiting_rows"]]
 
 
-def test_files_without_columns_of_names():
-    Path("bare.csv").write_text("1,2\n3,4\n")
-    assert (
-        "a header that names the columns"
-        in call("separability", "bare.csv", "--formula", "y ~ x", code=2).stderr
-    )
-    Path("rows.svm").write_text("1 1:2\n-1 1:3\n")
-    assert (
-        "a CSV, TSV or Parquet file" in call("separability", "rows.svm", "--formula", "y ~ x", code=2).stderr
-    )
-    assert "columns with names" in call("separability", "toy:0.3", "--formula", "y ~ x", code=2).stderr
-    Path("twice.csv").write_text("a,a\n3,4\n")
-    assert "called 'a'" in call("separability", "twice.csv", "--formula", "a ~ 1", code=2).stderr
-
-
 def test_text_columns_as_people_have_them():
     Path("rows.csv").write_text("sick;dose;ok\nTRUE;1,5;none\nFALSE;2,5;x\nTRUE;3,5;x\nFALSE;0,5;none\n")
     found = verdicts("rows.csv", "--formula", "sick ~ dose + ok", "--decimal", ",")

@@ -14,7 +14,7 @@ import grid
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import call, in_empty_folder, table  # noqa: F401 - a fixture too
+from command_line import call, in_empty_folder, table, write_svm  # noqa: F401 - a fixture too
 
 import prgd
 from prgd.losses import LOGISTIC
@@ -42,6 +42,11 @@ def same_as_dense(rows: prgd.rows.ClusterRows) -> None:
     np.testing.assert_allclose(found.mean_rows, expected.mean_rows, rtol=1e-12)
 
 
+def opened_z(folder: Path, client=None, **options) -> prgd.Problem:
+    """Return the problem of the rows z_i on a cluster, that of all tests unless another one is given."""
+    return prgd.Problem(open_cluster(f"{folder}/z-*.npy", client=client or grid.local_client(), **options))
+
+
 def write_parts(folder: Path) -> None:
     for k, at in enumerate(CUTS):
         np.save(folder / f"x-{k}.npy", X[at])
@@ -58,8 +63,10 @@ def write_parts(folder: Path) -> None:
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_fit_never_gathers_a_number_for_each_row(fit_intercept, monkeypatch):
-    blocks = [delayed((X[at], y[at])) for at in CUTS]
-    rows = open_cluster(blocks, client=grid.local_client())
+    scheduler = grid.local_client().cluster.scheduler
+    settings = scheduler.allowed_failures
+    rows = open_cluster([delayed((X[at], y[at])) for at in CUTS], client=grid.local_client())
+    assert scheduler.allowed_failures == settings  # The scheduler's own settings are left alone.
     ask, signs_at = prgd.rows.ClusterRows.ask, cluster.ClusterLabels.at
 
     def of_some(self, indices):
@@ -90,10 +97,8 @@ def test_files_by_pattern(tmp_path, on_disk):
     write_parts(tmp_path)
     memory = {"max_memory": 400} if on_disk else {}
     loaded = []
-    rows = open_cluster(
-        f"{tmp_path}/part-*.parquet", label="kind", client=grid.local_client(),
-        progress=lambda *counts: loaded.append(counts), **memory,
-    )  # fmt: skip
+    options = {"client": grid.local_client(), "progress": lambda *counts: loaded.append(counts)} | memory
+    rows = open_cluster(f"{tmp_path}/part-*.parquet", label="kind", **options)
     same_as_dense(rows)
     assert loaded == [(1, 3), (2, 3), (3, 3)]
     assert rows.names == [f"{tmp_path}/part-{k}.parquet" for k in range(3)]
@@ -174,12 +179,8 @@ def test_partitions_that_do_not_fit_together_are_named(tmp_path):
         prgd.max_margin(third)
     refused(f"{tmp_path}/*.txt", FileNotFoundError, "No file matches")
     refused(f"{tmp_path}/none.npy", FileNotFoundError, r"No file '.*none\.npy'")
-    refused(
-        f"{tmp_path}/x-*.npy",
-        ValueError,
-        "one label file for each of the 3 files; got 1",
-        y=f"{tmp_path}/y-0.npy",
-    )
+    words = "one label file for each of the 3 files; got 1"
+    refused(f"{tmp_path}/x-*.npy", ValueError, words, y=f"{tmp_path}/y-0.npy")
 
 
 def test_an_entry_that_is_not_finite_is_named_with_its_partition():
@@ -216,23 +217,19 @@ def test_rows_that_are_closed_say_so():
 def test_a_file_that_vanishes_between_passes(tmp_path):
     write_parts(tmp_path)
     away, kept = tmp_path / "z-1.npy", tmp_path / "away.npy"
-
-    def rows():
-        return open_cluster(f"{tmp_path}/z-*.npy", client=grid.local_client(), max_memory=320)
-
-    whole = prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20)
+    whole = prgd.run(opened_z(tmp_path, max_memory=320), prgd.NGD(), stop=20)
 
     def leave(state, now, _):
         if now.t == 7:
             away.rename(kept)
 
     with pytest.raises(prgd.RowsLostError, match=r"z-1\.npy: was there when the rows were opened") as caught:
-        prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20, observe=leave)
+        prgd.run(opened_z(tmp_path, max_memory=320), prgd.NGD(), stop=20, observe=leave)
     caught.value.result.save(tmp_path / "state.npz")
     kept.rename(away)
     state = prgd.Result.load(tmp_path / "state.npz")
     assert state.t == 7
-    rest = prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20, resume=state)
+    rest = prgd.run(opened_z(tmp_path, max_memory=320), prgd.NGD(), stop=20, resume=state)
     assert rest.w.tobytes() == whole.w.tobytes()
 
 
@@ -353,11 +350,9 @@ def test_several_classes_on_a_cluster_by_command(workers):
     rng = np.random.default_rng(5)
     codes = np.arange(40) % 3
     rows = rng.normal(size=(40, 4)) + 6.0 * np.eye(4)[codes]
-    lines = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in rows.tolist()]
     for name, labels in (("apart", codes), ("mixed", rng.permutation(codes))):
-        whole = [f"{k} {line}" for k, line in zip(labels, lines, strict=True)]
-        Path(f"{name}-0.svm").write_text("\n".join(whole[:25]))
-        Path(f"{name}-1.svm").write_text("\n".join(whole[25:]))
+        for part, at in enumerate((slice(25), slice(25, None))):
+            write_svm(f"{name}-{part}.svm", rows[at], labels[at])
     where = ["--cluster", workers.scheduler.address]
     found = table(call("fit", "apart-*.svm", *where, "--multi-class", "joint").stdout)
     assert found["classes"] == "0, 1, 2; jointly"
@@ -369,14 +364,6 @@ def test_several_classes_on_a_cluster_by_command(workers):
     said = call("fit", "mixed-*.svm", *where, "--multi-class", "joint", code=3)
     assert "separable: no, proven" in said.stdout
     assert "the soft margins of several classes are not fitted with --cluster" in said.stderr
-
-
-def test_the_settings_of_a_scheduler_are_left_alone():
-    client = grid.local_client()
-    scheduler = client.cluster.scheduler
-    before = scheduler.allowed_failures
-    open_cluster([delayed((X, y))], client=client)
-    assert scheduler.allowed_failures == before
 
 
 @pytest.mark.slow
@@ -431,23 +418,17 @@ def test_all_workers_lost_keeps_the_state(workers, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "_POLL_S", 0.1)
     write_parts(tmp_path)
     options = {"client": workers, "worker_timeout": 0.5}
-    whole = prgd.run(prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", **options)), prgd.NGD(), stop=12)
+    whole = prgd.run(opened_z(tmp_path, **options), prgd.NGD(), stop=12)
 
     def leave(state, now, _):
         if now.t == 5:
             workers.cluster.scale(0)
             workers.cluster.sync(workers.cluster._correct_state)
 
-    with pytest.raises(
-        prgd.RowsLostError, match=r"All workers .* were lost, and none came back within 0\.5 s"
-    ) as caught:
-        prgd.run(
-            prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", **options)), prgd.NGD(), stop=12, observe=leave
-        )
+    words = r"All workers .* were lost, and none came back within 0\.5 s"
+    with pytest.raises(prgd.RowsLostError, match=words) as caught:
+        prgd.run(opened_z(tmp_path, **options), prgd.NGD(), stop=12, observe=leave)
     assert caught.value.result.status is prgd.Status.INTERRUPTED
     np.testing.assert_array_equal(caught.value.w, caught.value.result.w)
-    rest = prgd.run(
-        prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", client=grid.local_client())),
-        prgd.NGD(), stop=12, resume=caught.value.result,
-    )  # fmt: skip
+    rest = prgd.run(opened_z(tmp_path), prgd.NGD(), stop=12, resume=caught.value.result)
     assert rest.w.tobytes() == whole.w.tobytes()

@@ -82,7 +82,6 @@ def test_run_works_out_of_the_box():
 
 
 def test_the_warm_up_is_turned_off():
-    assert "--warm-up gd:1000" in call("run", "toy:0.3", "--warm-up", 0, code=2).stderr
     given = ["run", "toy:0.3", "--algorithm", "ngd", "--steps", 3]
     for off in ([], ["--warm-up", 0]):
         assert table(call(*given, *off).stdout)["warm-up"] == "none, starts at w = 0"
@@ -116,20 +115,22 @@ def test_a_run_says_since_when_its_gap_stands_still():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [100, 450, 1000])
-def test_a_stalled_run_is_resumed_bit_by_bit(steps):
+def test_a_stalled_run_is_resumed_bit_by_bit():
     call("run", "digits:0,1", "--patience", 0, "--out", "whole", "--quiet")
     call("run", "digits:0,1", "--out", "stalled", "--quiet")
-    call("run", "digits:0,1", "--steps", steps, "--record", 3, "--out", "parts", "--quiet")
-    again = ["--resume", "parts", "--out", "parts", "--quiet"]
-    call("run", "digits:0,1", *again)
-    stalled, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("stalled", "parts"))
-    assert (parts.status.name, parts.t) == ("STALLED", stalled.t)
-    assert parts.w.tobytes() == stalled.w.tobytes()
-    call("run", "digits:0,1", *again, "--patience", 0)
-    whole, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", "parts"))
-    assert (parts.t, parts.w.tobytes()) == (1000, whole.w.tobytes())
-    assert parts.certificate.gap == whole.certificate.gap
+    whole, stalled = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", "stalled"))
+    for steps in (100, 450, 1000):
+        out = f"parts-{steps}"
+        call("run", "digits:0,1", "--steps", steps, "--record", 3, "--out", out, "--quiet")
+        again = ["--resume", out, "--out", out, "--quiet"]
+        call("run", "digits:0,1", *again)
+        parts = prgd.Result.load(f"{out}/result.npz")
+        assert (parts.status.name, parts.t) == ("STALLED", stalled.t)
+        assert parts.w.tobytes() == stalled.w.tobytes()
+        call("run", "digits:0,1", *again, "--patience", 0)
+        parts = prgd.Result.load(f"{out}/result.npz")
+        assert (parts.t, parts.w.tobytes()) == (1000, whole.w.tobytes())
+        assert parts.certificate.gap == whole.certificate.gap
 
 
 def test_algorithms_that_are_slow_do_not_stall():
@@ -218,8 +219,6 @@ def test_three_classes_are_fitted_and_predicted():
     assert names == [row["prediction"] for row in predictions]
     accuracy = facts("predict", "model.npz", "iris.csv")["accuracy"]
     assert accuracy > 0.93
-    with pytest.raises(ValueError, match="several classes"):
-        prgd.Result.load("model.npz")
     # The same data and options are not fitted again.
     before = Path("model.npz").stat().st_mtime_ns
     call("fit", "iris.csv", "--out", "model.npz", "--resume", "--quiet")
@@ -249,15 +248,6 @@ def test_the_command_and_the_estimator_agree_on_several_classes(spread):
     assert model.predict(X).tolist() == estimator.predict(X).tolist()
 
 
-def test_labels_that_are_no_classes_are_refused():
-    Path("y.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
-    said = call("fit", "y.csv", code=2).stderr
-    assert said == (
-        "Error: The labels must be classes; got 3 different numbers such as 0.25, which looks "
-        "like a measurement. Name the column of the classes with --label.\n"
-    )
-
-
 def test_overlapping_classes_are_proven_and_fitted_softly():
     write_overlap()
     rows = table(call("fit", "overlap.csv", "--out", "model.npz").stdout)
@@ -273,6 +263,8 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     data = prgd.datasets.load("overlap.csv")
     assert proof.check(data.X, data.y).is_valid
     assert proof.upper_bound == 0.0
+    said = " ".join(call("separability", "overlap.csv").stdout.split())
+    assert re.search(r"\(rounded to float64 they miss by \S+; exact ones are proven to exist\)\.", said)
     # With --quiet the warning remains; with --fallback raise nothing is fitted.
     said = call("fit", "overlap.csv", "--quiet").stderr
     assert said.startswith(
@@ -311,7 +303,6 @@ def test_json_of_predictions():
     assert found["feature_names"] == ["u", "v"]
     assert found["accuracy"] == 1.0
     assert (np.array(found["decision_function"]) > 0.0).tolist() == [False, True, False]
-    assert facts("separability", "rows.csv")["feature_names"] == ["u", "v"]
     assert facts("fit", "rows.csv")["feature_names"] == ["u", "v"]
 
 
@@ -325,27 +316,24 @@ def test_json_of_a_verdict():
     assert call("separability", "toy:0.3", "--quiet").output == ""
 
 
-@pytest.mark.parametrize("command", ["fit", "run", "separability", "claims", "predict"])
-def test_the_documented_keys_are_those_of_the_json(command):
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("fit", "toy:0.3"),
+        ("run", "toy:0.3 --steps 2"),
+        ("separability", "toy:0.3"),
+        ("claims", "lemma-d.2"),
+        ("predict", "model.npz toy:0.3"),
+        ("doctor", "--no-devices"),
+    ],
+)
+def test_the_documented_keys_are_those_of_the_json(command, arguments):
     block = DOCS.read_text().split("<!-- json: begin -->")[1].split("<!-- json: end -->")[0]
     documented = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", block, re.MULTILINE))[command]
     call("fit", "toy:0.3", "--out", "model.npz", "--quiet")
-    args = {
-        "fit": ["toy:0.3"],
-        "run": ["toy:0.3", "--steps", 2],
-        "separability": ["toy:0.3"],
-        "claims": ["lemma-d.2"],
-        "predict": ["model.npz", "toy:0.3"],
-    }[command]
-    found = facts(command, *args)
+    found = facts(command, *arguments.split())
     written = found[0] if command == "claims" else found
     assert re.findall(r"`(\w+)`", documented) == list(written)
-
-
-def test_json_files_are_checked_before_any_work():
-    assert "--json expects - or a file of its own" in call("fit", "toy:0.3", "--json", ".", code=2).stderr
-    said = call("fit", "toy:0.3", "--json", "x", "--out", "x", code=2).stderr
-    assert "--json expects - or a file of its own; got x" in said
 
 
 @pytest.mark.parametrize("command", ["fit", "run", "separability", "predict none.npz", "claims"])
@@ -354,13 +342,6 @@ def test_json_of_an_error(command):
     assert found.stderr == f"Error: {json.loads(found.stdout)['error']}\n"
     assert call(*command.split(), "none.csv", "--json", "x.json", code=2).stdout == ""
     assert not Path("x.json").exists()
-
-
-def test_standard_input_to_standard_output():
-    write_iris()
-    found = json.loads(call("fit", "-", "--json", "-", input=Path("iris.csv").read_bytes()).stdout)
-    assert found["classes"] == ["setosa", "versicolor", "virginica"]
-    assert found["results"][0]["feature_names"][0] == "sepal length"
 
 
 # Exit codes
@@ -375,13 +356,11 @@ def test_the_table_of_exit_codes_is_that_of_the_code():
 
 def test_exit_codes():
     write_overlap()
-    call("fit", "overlap.csv")
     rows = table(call("fit", "digits:0,1", "--tol", 1e-12, "--max-passes", 1, code=1).stdout)
     assert rows["status"] == prgd.Status.MAX_PASSES.value
     call("run", "toy:0.3", "--gap", 1e-13, "--steps", 3, code=1)
     call("run", "toy:0.3", "--steps", 3)
     call("run", "overlap.csv", "--fallback", "raise", code=2)
-    call("fit", "overlap.csv", "--fallback", "raise", code=3)
     Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n2,1\n")
     call("run", "same.csv", code=3)
 
@@ -420,16 +399,6 @@ def test_results_are_printed_in_one_line():
     assert "loss=" not in repr(result)
     run = prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=3)
     assert "loss='exponential'" in repr(run)  # A run minimises it.
-
-
-def test_help_says_when_the_limit_on_passes_is_asked():
-    assert "asked between rounds" in " ".join(re.sub(r"[│|]", " ", call("fit", "--help").stdout).split())
-
-
-def test_a_proof_of_overlap_speaks_plainly():
-    write_overlap()
-    said = " ".join(call("separability", "overlap.csv").stdout.split())
-    assert re.search(r"\(rounded to float64 they miss by \S+; exact ones are proven to exist\)\.", said)
 
 
 def test_the_table_says_in_words_how_rows_are_held():

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import prgd
-from prgd.core.errors import NotFiniteError
-from prgd.rows import DenseRows, MarginsAt, Measure
+from prgd.rows import DenseRows, MarginsAt
 
 KERNELS = ("_kernels", "_norm_kernels", "_accurate_kernels")
 COMPILED = """
@@ -82,32 +81,11 @@ def test_what_is_small_depends_on_the_number_of_entries_alone():
     assert not prgd.rows.SparseRows(sp.csr_array((SMALL_ENTRIES + 1, 3))).is_small  # rows without entries
 
 
-@pytest.mark.parametrize("engine", ["dense", "fortran", "sparse", "dense-compiled", "sparse-compiled"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_the_first_entry_that_is_not_finite_is_named(engine, bad, tmp_path):
-    X = np.ones((6, 4))
-    X[3, 2] = X[3, 3] = X[5, 0] = bad
-    with pytest.raises(NotFiniteError) as caught:
-        grid.ENGINES[engine](X, None, None, tmp_path).ask(Measure())
-    assert (caught.value.row, caught.value.column) == (3, 2)
-
-
 def test_products_of_small_rows_do_not_depend_on_the_threads_of_blas():
     X = np.random.default_rng(0).standard_normal((40, 3000))
     rows, w = DenseRows(X), np.random.default_rng(1).standard_normal(3000)
     by_parts = [DenseRows(X[i : i + 1]).ask(MarginsAt(w))[0] for i in range(40)]
     np.testing.assert_array_equal(rows.ask(MarginsAt(w)), by_parts)
-
-
-def test_the_digits_are_those_of_scikit_learn_without_importing_it():
-    X, target = load_digits(return_X_y=True)
-    data = prgd.datasets.digits(3, 8)
-    chosen = (target == 3) | (target == 8)
-    np.testing.assert_allclose(data.X * np.linalg.norm(X[chosen], axis=1).max(), X[chosen], rtol=1e-15)
-    np.testing.assert_array_equal(data.y, np.where(target[chosen] == 8, 1.0, -1.0))
-    code = "import sys, prgd; prgd.datasets.digits(0, 1); print('sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.slow

@@ -46,12 +46,6 @@ def test_run_keeps_the_files_of_an_earlier_run():
     assert contents("out")["result.npz"] != before["result.npz"]
 
 
-def test_resume_refuses_other_data_of_the_same_shape():
-    call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "out")
-    said = call("run", "toy:0.2", *NGD, "--steps", 9, "--resume", "out/result.npz", code=2)
-    assert "This result belongs to other rows than those given" in said
-
-
 @pytest.mark.no_cover  # The other tests of resumed runs run the same lines.
 @pytest.mark.parametrize(("killed_in", "calls"), [("warm-up", 20), ("warm-up", 51), ("run", 60), ("run", 88)])
 def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, calls):
@@ -110,9 +104,6 @@ def test_fit_keeps_an_earlier_model():
     assert fitted.fingerprint
     call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--force")
     assert prgd.Result.load("model.npz").fingerprint != fitted.fingerprint
-
-
-# prgd train
 
 
 # full disks
@@ -189,11 +180,8 @@ def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
         check=False,
     )
     assert ended.returncode == 2, ended.stderr
-    assert (
-        ended.stderr.strip()
-        .splitlines()[-1]
-        .startswith(f"Error: Cannot write {str(Path(file))!r}: File too large.")
-    )
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"Error: Cannot write {str(Path(file))!r}: File too large.")
     assert "Traceback" not in ended.stderr
     if name == "run":
         saved = prgd.Result.load(file)
@@ -205,19 +193,29 @@ def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
         assert not Path(file).exists()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the trials fork")
+@pytest.mark.parametrize(("name", "times"), [("run", 3), ("fit", 3), ("reproduce", 1), ("train", 2)])
+def test_killed_commands_go_on_to_the_same_bits(name, times):
+    """A few random moments; ``kills.py`` has many."""
+    if name == "train":
+        pytest.importorskip("torch")
+    script = Path(__file__).with_name("kills.py")
+    command = [sys.executable, script, "--times", str(times), "--only", name, "--seed", "7"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith(f"{times} of {times} trials gave the same bits\n")
+
+
 def test_standard_output_on_a_full_disk_is_one_sentence():
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     command = [sys.executable, "-m", "prgd", "separability", "toy:0.3", "--json", "-"]
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-        )
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert ended.returncode == 2
-    assert (
-        ended.stderr
-        == "Error: Cannot write standard output: No space left on device. Make room, and run again.\n"
-    )
+    said = "Error: Cannot write standard output: No space left on device. Make room, and run again.\n"
+    assert ended.stderr == said
 
 
 # atomic_write
@@ -229,11 +227,8 @@ def test_atomic_write_keeps_permissions_and_removes_leftovers(tmp_path):
     file.chmod(0o640)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    leftover, young = (
-        tmp_path / f".{file.name}.{ended.pid}.tmp",
-        tmp_path / f".{file.name}.{os.getpid()}1.tmp",
-    )
-    running = tmp_path / f".{file.name}.{os.getppid()}.tmp"
+    numbers = (ended.pid, f"{os.getpid()}1", os.getppid())
+    leftover, young, running = (tmp_path / f".{file.name}.{number}.tmp" for number in numbers)
     for path in (leftover, young, running):
         path.write_text("half")
     for path in (leftover, running):

@@ -17,21 +17,39 @@ ONE = prgd.Problem(np.array([[2.0, 0.0]]), scale="none")
 SCALED = prgd.Problem(np.array([[2.0, 0.0]]))
 
 
-def test_gd():
-    s = prgd.GD(0.5).step(ONE, State(0, ONE.at([1.0, 0.0])))
-    np.testing.assert_allclose(s.w, [1.0 + 0.5 * 2.0 * np.exp(-2.0), 0.0], rtol=1e-15)
-    assert s.t == 1
+@pytest.mark.parametrize(
+    ("algorithm", "problem", "w0", "expected"),
+    [
+        (prgd.GD(0.5), ONE, [1.0, 0.0], [1.0 + 0.5 * 2.0 * np.exp(-2.0), 0.0]),
+        (prgd.NGD(0.5), ONE, [0.0, 0.0], [1.0, 0.0]),
+        (prgd.NGD(0.5), SCALED, [0.0, 0.0], [0.25, 0.0]),  # scale="max": the step is eta / max||x||^2
+        (prgd.algorithms.LossScaledGD(1.0), ONE, [0.0, 0.0], [2.0 / np.sqrt(4.0), 0.0]),
+    ],
+)
+def test_a_step_by_hand(algorithm, problem, w0, expected):
+    s = algorithm.step(problem, State(3, problem.at(w0)))
+    np.testing.assert_allclose(s.w, expected, rtol=1e-15)
+    assert s.t == 4
 
 
-def test_ngd_in_both_units():
-    np.testing.assert_allclose(prgd.NGD(0.5).step(ONE, State(3, ONE.at(np.zeros(2)))).w, [1.0, 0.0])
-    # scale="max": the step is eta / max||x||^2
-    np.testing.assert_allclose(prgd.NGD(0.5).step(SCALED, State(3, SCALED.at(np.zeros(2)))).w, [0.25, 0.0])
-
-
-def test_loss_scaled_gd():
-    s = prgd.algorithms.LossScaledGD(1.0).step(ONE, State(3, ONE.at(np.zeros(2))))
-    np.testing.assert_allclose(s.w, [2.0 / np.sqrt(4.0), 0.0])
+@pytest.mark.parametrize(
+    ("algorithm", "name", "steps", "last"),
+    [
+        # t = 0: g = 0, w = u; t = 1: g = (g + u) / 2 = 1, w += g + u
+        (prgd.algorithms.DualAcceleration(), "g", [(2.0, 0.0), (5.0, 1.0)], {}),
+        # j = 0: g = 0, w = u; j = 1: g = (g + u) / 4 = 1/2, w += g + u
+        (prgd.algorithms.RestartedNGD(), "g", [(2.0, 0.0), (4.5, 0.5)], {"age": 2, "phase": 1}),
+        # round 1: w_1 = u, W = u, kept as W / 4; round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
+        (prgd.algorithms.GameDynamics(), "S", [(0.5, 0.0), (1.5, 2.0)], {"dual_vector": [2.0, 0.0]}),
+    ],
+)
+def test_two_steps_with_momentum_by_hand(algorithm, name, steps, last):
+    s = algorithm.init(ONE, np.zeros(2))
+    for w, momentum in steps:
+        s = algorithm.step(ONE, s)
+        np.testing.assert_allclose([s.w, getattr(s, name)], [[w, 0.0], [momentum, 0.0]])
+    for other, value in last.items():
+        np.testing.assert_allclose(getattr(s, other), value)
 
 
 def test_prgd_rescales_then_projects():
@@ -62,15 +80,6 @@ def test_a_run_with_projection_is_not_resumed_without():
         prgd.run(ONE, prgd.PRGD(project=False), resume=saved, stop=5)
 
 
-def test_dual_acceleration():
-    algorithm = prgd.algorithms.DualAcceleration()
-    s = algorithm.init(ONE, np.zeros(2))
-    s = algorithm.step(ONE, s)  # t = 0: g = 0, w = u
-    np.testing.assert_allclose([s.w, s.g], [[2.0, 0.0], [0.0, 0.0]])
-    s = algorithm.step(ONE, s)  # t = 1: g = (g + u) / 2 = 1, w += g + u
-    np.testing.assert_allclose([s.w, s.g], [[5.0, 0.0], [1.0, 0.0]])
-
-
 def test_dual_acceleration_is_nesterov_s_method_on_log_l():
     problem = prgd.Problem(*prgd.datasets.synthetic_two(0))
     algorithm, x = prgd.algorithms.DualAcceleration(0.5), np.zeros(2)
@@ -80,15 +89,6 @@ def test_dual_acceleration_is_nesterov_s_method_on_log_l():
         s, x = algorithm.step(problem, s), x_next + t / (t + 1) * (x_next - x)
         np.testing.assert_allclose(s.w, x, rtol=1e-12)
         x = x_next
-
-
-def test_game_dynamics():
-    algorithm = prgd.algorithms.GameDynamics()
-    s = algorithm.init(ONE, np.zeros(2))
-    s = algorithm.step(ONE, s)  # round 1: w_1 = u, W = u, kept as W / 4
-    np.testing.assert_allclose([s.w, s.S], [[0.5, 0.0], [0.0, 0.0]])
-    s = algorithm.step(ONE, s)  # round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
-    np.testing.assert_allclose([s.w, s.S, s.dual_vector], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
 
 
 @pytest.mark.parametrize("name", [name for name, kind in all_algorithms().items() if hasattr(kind, "eta")])
@@ -105,29 +105,17 @@ def test_prgd_refuses_a_zero_start():
         prgd.run(ONE, prgd.PRGD(norm="linf"), stop=5)
 
 
-def test_prgd_refuses_schedules_that_do_not_advance():
-    class Backwards:
-        def __call__(self, k):
-            return 0
-
-    with pytest.raises(ValueError, match="does not advance"):
-        prgd.run(ONE, prgd.PRGD(T=Backwards()), [1.0, 0.0], stop=5)
-
-    class Late:
-        def __call__(self, k):
-            return k + 1
-
-    with pytest.raises(ValueError, match=r"T\(0\) must be 0"):
-        prgd.run(ONE, prgd.PRGD(T=Late()), [1.0, 0.0], stop=5)
-
-
-def test_prgd_refuses_a_radius_that_is_not_positive():
-    class Negative(prgd.schedules.Radius):
-        def __call__(self, k, R_0):
-            return -1.0
-
-    with pytest.raises(ValueError, match="gave the radius -1"):
-        prgd.run(ONE, prgd.PRGD(Negative()), [0.0, -3.0], stop=5)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"T": lambda k: 0}, "does not advance"),
+        ({"T": lambda k: k + 1}, r"T\(0\) must be 0"),
+        ({"R": lambda k, R_0: -1.0}, "gave the radius -1"),
+    ],
+)
+def test_prgd_refuses_schedules_that_do_not_advance_and_radii_that_are_not_positive(options, words):
+    with pytest.raises(ValueError, match=words):
+        prgd.run(ONE, prgd.PRGD(**options), [1.0, 0.0], stop=5)
 
 
 def test_names_are_found_and_suggested():
@@ -137,16 +125,6 @@ def test_names_are_found_and_suggested():
         prgd.algorithms.find_algorithm("pgrd")
     with pytest.raises(ValueError, match="Known: accelerated-prgd, adam, adaptive-gd, away-"):
         prgd.algorithms.find_algorithm("zzzzzz")
-
-
-def test_restarted_ngd_steps_by_hand():
-    algorithm = prgd.algorithms.RestartedNGD()
-    s = algorithm.init(ONE, np.zeros(2))
-    s = algorithm.step(ONE, s)  # j = 0: g = 0, w = u
-    np.testing.assert_allclose([s.w, s.g], [[2.0, 0.0], [0.0, 0.0]])
-    s = algorithm.step(ONE, s)  # j = 1: g = (g + u) / 4 = 1/2, w += g + u
-    np.testing.assert_allclose([s.w, s.g], [[4.5, 0.0], [0.5, 0.0]])
-    assert (s.age, s.phase) == (2, 1)
 
 
 def test_restarted_ngd_restarts_when_the_dual_vector_grows_and_phases_never_become_shorter():

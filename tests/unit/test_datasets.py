@@ -7,8 +7,11 @@ import math
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import load_breast_cancer, load_digits
 
 from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
 from prgd.datasets.base import load_features
@@ -38,11 +41,24 @@ def test_toy():
     assert dataset.gamma_star == 0.28
 
 
-@pytest.mark.parametrize("gamma_star", [0.0, 1.0, -0.5, 2.0, math.nan])
 @pytest.mark.parametrize("make", [toy, lambda g: synthetic_one(0, 9, g), lambda g: synthetic_two(0, 9, g)])
+@pytest.mark.parametrize("gamma_star", [0.0, 1.0, -0.5, 2.0, math.nan])
 def test_gamma_star_is_checked(make, gamma_star):
     with pytest.raises(ValueError, match=f"strictly between 0 and 1.*got {gamma_star}"):
         make(gamma_star)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "said"),
+    [
+        *((make, (0, 1), r"n must be at least 2.*got 1") for make in SYNTHETIC),
+        *((digits, pair, "two different digits from 0 to 9; got") for pair in [(0, 0), (0, 10), (-1, 3)]),
+        *((digits, (0, 1, n), f"between 2 and 360.*got {n}") for n in (0, 1, 361)),
+    ],
+)
+def test_arguments_of_sets_are_checked(make, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        make(*arguments)
 
 
 @pytest.mark.parametrize("make", SYNTHETIC)
@@ -86,22 +102,14 @@ def test_synthetic_two_is_uniform_by_area():
     assert abs(np.mean(X[:, 0] > 0) - 0.5) < 0.02
 
 
-@pytest.mark.parametrize("make", SYNTHETIC)
-def test_synthetic_needs_two_points(make):
-    with pytest.raises(ValueError, match=r"n must be at least 2.*got 1"):
-        make(0, 1)
-
-
 # The real sets
 
 
-@pytest.mark.parametrize(("a", "b", "n"), [(0, 1, 360), (0, 4, 359)])
+@pytest.mark.parametrize(("a", "b", "n"), [(0, 1, 360), (0, 4, 359), (0, 1, 20)])
 def test_digits(a, b, n):
-    from sklearn.datasets import load_digits
-
     X, target = load_digits(return_X_y=True)
-    selected = np.isin(target, [a, b])
-    dataset = digits(a, b)
+    selected = np.flatnonzero(np.isin(target, [a, b]))[:n]
+    dataset = digits(a, b, n)
     assert dataset.X.shape == (n, 64)
     assert dataset.name == f"digit-{a}{b}"
     assert np.array_equal(dataset.y == 1, target[selected] == b)
@@ -111,27 +119,7 @@ def test_digits(a, b, n):
     assert np.linalg.norm(dataset.X, axis=1).max() == pytest.approx(1, abs=1e-15)
 
 
-def test_digits_first_rows_are_scaled_on_their_own():
-    dataset = digits(0, 1, 20)
-    assert dataset.X.shape == (20, 64)
-    assert np.linalg.norm(dataset.X, axis=1).max() == pytest.approx(1, abs=1e-15)
-
-
-@pytest.mark.parametrize(("a", "b"), [(0, 0), (0, 10), (-1, 3)])
-def test_digits_needs_two_digits(a, b):
-    with pytest.raises(ValueError, match=f"two different digits from 0 to 9; got {a} and {b}"):
-        digits(a, b)
-
-
-@pytest.mark.parametrize("n", [0, 1, 361])
-def test_digits_needs_enough_rows(n):
-    with pytest.raises(ValueError, match=f"between 2 and 360.*got {n}"):
-        digits(0, 1, n)
-
-
 def test_cancer():
-    from sklearn.datasets import load_breast_cancer
-
     bunch = load_breast_cancer()
     dataset = cancer()
     assert np.array_equal(dataset.X, bunch.data)
@@ -153,36 +141,36 @@ NO_LABEL = "chooses a column of a CSV, TSV or Parquet file"
         ("rows.csv", b"1,2", {"dtype": np.int64}, "dtype must be float64, float32 or None; got int64"),
         ("rows.csv.gz", gzip.compress(b"1,2\n" * 99)[:-12], {}, r"rows\.csv\.gz: expected whole UTF-8 text"),
         *(("rows.csv", b"a,y\n1,2", {"label": bad}, "label must be a column's name") for bad in (True, 1.5)),
+        *(
+            ("rows.npz", content, {}, r"rows\.npz: expected an NPZ archive")
+            for content in (b"", b"no archive", b"PK\x03\x04 cut")
+        ),
+        ("rows.parquet", b"PAR1 not really", {}, "expected a whole Parquet file"),
+        *(
+            (name, None, {}, f"Expected a data file at .*{name}")
+            for name in ("rows.svm", "rows.csv.gz", "rows.npz", "rows.parquet")
+        ),
     ],
 )
 def test_files_and_options_that_are_refused(tmp_path, name, content, options, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises((ValueError, TypeError), match=message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
         load(tmp_path / name, **options)
-
-
-@pytest.mark.parametrize("name", ["rows.svm", "rows.csv.gz", "rows.npz", "rows.parquet"])
-def test_missing_file(tmp_path, name):
-    with pytest.raises(FileNotFoundError, match=f"Expected a data file at .*{name}"):
-        load(tmp_path / name)
 
 
 # LIBSVM
 
 
-@pytest.mark.parametrize("name", ["a.svm", "a.libsvm", "a.svmlight", "a.txt", "a.SVM"])
+@pytest.mark.parametrize("name", ["a.svm", "a.libsvm", "a.svmlight", "a.txt", "a.SVM", "a.svm.gz"])
 def test_libsvm(tmp_path, name):
-    (tmp_path / name).write_text("1 1:0.5\n-1 2:3\n")
+    text = b"1 1:0.5\n-1 2:3\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     dataset = load(tmp_path / name, dtype="float32")
     assert repr(dataset) == "Dataset('a', 2 x 2, sparse float32)"
     assert isinstance(dataset.X, csr_array)
     assert dataset.X.toarray().tolist() == [[0.5, 0], [0, 3]]
     assert dataset.y.tolist() == [1, -1]
-
-
-def test_compressed_libsvm(tmp_path):
-    (tmp_path / "news.svm.gz").write_bytes(gzip.compress(b"1 1:0.5\n"))
-    assert repr(load(tmp_path / "news.svm.gz")) == "Dataset('news', 1 x 1, sparse float64)"
 
 
 # CSV
@@ -202,31 +190,20 @@ def read_csv(folder, text, name="rows.csv", **options):
         ("1,2,7\n3,4,8\n", -1),
         ("7,1,2\n8,3,4\n", 0),
         ("a,b,c\n1,2,7\n3,4,8\n", "c"),
-        ("a,b,c\n1,2,7\n3,4,8\n", 2),
         ("a,Label,b\n1,7,2\n\n3,8,4\n", None),
         ("\ufeffclass,a,b\r\n7,1,2\r\n8,3,4\r\n", None),
         (' a , "b,c", y \n 1 , 2 , 7 \n3,"4",8', None),
         ("0,1,y\n1,2,7\n3,4,8\n", None),
         ("0,1,2\n1,2,7\n3,4,8\n", "2"),
+        (gzip.compress(b"a,b,y\n1,2,7\n3,4,8\n"), None),
     ],
 )
 def test_csv(tmp_path, text, label):
-    dataset = read_csv(tmp_path, text, label=label)
+    dataset = read_csv(tmp_path, text, "rows.csv.gz" if isinstance(text, bytes) else "rows.csv", label=label)
     assert dataset.X.tolist() == [[1, 2], [3, 4]]
     assert dataset.y.tolist() == [7, 8]
     assert dataset.X.dtype == dataset.y.dtype == np.float64
-
-
-def test_csv_text_labels_without_header(tmp_path):
-    dataset = read_csv(tmp_path, "5.1,3.5,y\n1,2,n\n", dtype="float32")
-    assert dataset.X.shape == (2, 2)
-    assert dataset.X.dtype == np.float32
-    assert dataset.y.tolist() == ["y", "n"]
-
-
-def test_compressed_csv(tmp_path):
-    dataset = read_csv(tmp_path, gzip.compress(b"x,y\n1,2\n"), "rows.csv.gz")
-    assert repr(dataset) == "Dataset('rows', 1 x 1, dense float64)"
+    assert repr(dataset) == "Dataset('rows', 2 x 2, dense float64)"
 
 
 @pytest.mark.parametrize(
@@ -282,11 +259,6 @@ def test_npz_other_numbers_become_float64(tmp_path, dtype):
     assert dataset.y.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("labels", [["no", "yes"], [b"no", b"yes"]])
-def test_npz_text_labels(tmp_path, labels):
-    assert read_npz(tmp_path, X=np.eye(2), y=np.array(labels)).y.tolist() == ["no", "yes"]
-
-
 def csr_arrays(X):
     return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
 
@@ -335,20 +307,10 @@ def test_npz_errors(tmp_path, arrays, message):
         read_npz(tmp_path, **arrays)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut"])
-def test_npz_that_is_none(tmp_path, content):
-    (tmp_path / "rows.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"rows\.npz: expected an NPZ archive"):
-        load(tmp_path / "rows.npz")
-
-
 # Parquet
 
 
 def read_parquet(folder, columns, **options):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     table = columns if isinstance(columns, pyarrow.Table) else pyarrow.table(columns)
     parquet.write_table(table, folder / "rows.parquet")
     return load(folder / "rows.parquet", **options)
@@ -363,23 +325,10 @@ def test_parquet(tmp_path, label):
     assert repr(dataset) == "Dataset('rows', 2 x 2, dense float64)"
 
 
-def test_parquet_text_labels_and_float32(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    dataset = read_parquet(tmp_path, {"a": [True, False], "Class": ["x", "yy"]}, dtype="float32")
-    assert dataset.X.tolist() == [[1], [0]]
-    assert dataset.X.dtype == np.float32
-    assert dataset.y.tolist() == ["x", "yy"]
-    coded = pyarrow.array(["x", "yy"]).dictionary_encode()
-    assert read_parquet(tmp_path, {"a": [1, 2], "y": coded}).y.tolist() == ["x", "yy"]
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (
-            {"a": [1.0, None], "y": [1, 2]},
-            "row 1, column 'a': expected a finite number.* is missing",
-        ),
+        ({"a": [1.0, None], "y": [1, 2]}, "row 1, column 'a': expected a finite number.* is missing"),
         ({"a": [1.0, 2.0], "y": [None, 2]}, "row 0, column 'y'.*got None"),
         ({"a": [1.0, math.nan], "y": [1, 2]}, "row 1, column 'a': .* got nan"),
         ({"a": ["u", "v"], "y": [1, 2]}, "column 'a': expected numbers, got string"),
@@ -395,17 +344,9 @@ def test_parquet_errors(tmp_path, columns, message):
 
 
 def test_parquet_with_equal_names(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
     columns = [pyarrow.array([value]) for value in (1, 2, 3)]
     table = pyarrow.Table.from_arrays(columns, names=["a", "y", "a"])
     assert read_parquet(tmp_path, table).X.tolist() == [[1, 3]]
-
-
-def test_parquet_that_is_none(tmp_path):
-    pytest.importorskip("pyarrow")
-    (tmp_path / "rows.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(ValueError, match="expected a whole Parquet file"):
-        load(tmp_path / "rows.parquet")
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
@@ -413,6 +354,20 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow.*pip install '.\[report\]'"):
         load(tmp_path / "rows.parquet")
+
+
+# Labels that are text
+
+
+def test_labels_may_be_text(tmp_path):
+    for labels in (["no", "yes"], [b"no", b"yes"]):
+        assert read_npz(tmp_path, X=np.eye(2), y=np.array(labels)).y.tolist() == ["no", "yes"]
+    coded = pyarrow.array(["x", "yy"]).dictionary_encode()
+    assert read_parquet(tmp_path, {"a": [1, 2], "y": coded}).y.tolist() == ["x", "yy"]
+    dataset = read_parquet(tmp_path, {"a": [True, False], "Class": ["x", "yy"]}, dtype="float32")
+    assert (dataset.X.tolist(), dataset.X.dtype, dataset.y.tolist()) == ([[1], [0]], np.float32, ["x", "yy"])
+    dataset = read_csv(tmp_path, "5.1,3.5,y\n1,2,n\n", dtype="float32")
+    assert (dataset.X.shape, dataset.X.dtype, dataset.y.tolist()) == ((2, 2), np.float32, ["y", "n"])
 
 
 # Files that may lack labels
@@ -428,9 +383,6 @@ def write_features(folder, name, X):
         case ".npz":
             np.savez(path, X=X)
         case ".parquet":
-            pyarrow = pytest.importorskip("pyarrow")
-            from pyarrow import parquet
-
             parquet.write_table(pyarrow.table({f"c{j}": X[:, j] for j in range(X.shape[1])}), path)
     return path
 

@@ -23,11 +23,8 @@ def words(rows):
 
 
 SAME = {
-    "Fortran": lambda: DenseRows(np.asfortranarray(X), Y, S),
-    "strided": lambda: DenseRows(np.repeat(X, 2, axis=1)[:, ::2], Y, S),
     "negative zeros": lambda: DenseRows(np.where(X == 0.0, -0.0, X), Y, S),
     "three threads": lambda: DenseRows(X, Y, S, n_jobs=3),
-    "sparse": lambda: SparseRows(sp.csr_array(X), Y, S),
     "explicit zeros": lambda: SparseRows(
         sp.csr_array((X.ravel(), np.tile(np.arange(6), 40), np.arange(41) * 6)), Y, S
     ),

@@ -113,27 +113,20 @@ def test_bad_token_is_located(tmp_path, monkeypatch, read, token, expected, bloc
 
 @both
 @pytest.mark.parametrize(
-    ("label", "expected"),
-    [("good", "a number"), ("1,2", "a number"), ("nan", "a finite number"), ("1_0", "a number")],
-)
-def test_bad_label_is_located(tmp_path, read, label, expected):
-    path = write(tmp_path, f"1 1:2\n{label} 1:2\n")
-    with pytest.raises(ValueError, match=f"line 2: expected {expected}.* as label, got"):
-        read(path)
-
-
-@both
-@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected at least one row"),
-        ("\n\n", "expected at least one row"),
-        ("# nothing\n# here", "expected at least one row"),
-        ("1\n-1\n", "labels only"),
+        ("1 1:2\ngood 1:2\n", ", line 2: expected a number.* as label, got"),
+        ("1 1:2\n1,2 1:2\n", ", line 2: expected a number.* as label, got"),
+        ("1 1:2\nnan 1:2\n", ", line 2: expected a finite number.* as label, got"),
+        ("1 1:2\n1_0 1:2\n", ", line 2: expected a number.* as label, got"),
+        ("", ": .*expected at least one row"),
+        ("\n\n", ": .*expected at least one row"),
+        ("# nothing\n# here", ": .*expected at least one row"),
+        ("1\n-1\n", ": .*labels only"),
     ],
 )
-def test_no_rows_or_no_features(tmp_path, read, text, message):
-    with pytest.raises(ValueError, match=rf"rows\.svm: .*{message}"):
+def test_bad_labels_and_no_rows_or_features(tmp_path, read, text, message):
+    with pytest.raises(ValueError, match=rf"rows\.svm{message}"):
         read(write(tmp_path, text))
 
 
@@ -142,8 +135,7 @@ def test_no_rows_or_no_features(tmp_path, read, text, message):
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
 def test_truncated_stream_names_the_last_good_line(tmp_path, monkeypatch, read, ending):
     monkeypatch.setattr(libsvm, "BLOCK_BYTES", 1 << 15)
-    rng = np.random.default_rng(0)
-    lines = [f"1 1:{value}\n" for value in rng.random(60_000)]
+    lines = [f"1 1:{value}\n" for value in np.random.default_rng(0).random(60_000)]
     packed = COMPRESS[ending]("".join(lines).encode())
     path = write(tmp_path, packed[: len(packed) * 9 // 10], f"rows.svm{ending}")
     with pytest.raises(ValueError, match=rf"rows\.svm\{ending}: .* breaks after line \d+") as error:

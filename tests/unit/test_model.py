@@ -30,6 +30,8 @@ def test_a_model_of_several_classes_is_loaded_whole(tmp_path):
     model = Model.load(tmp_path / "m.npz")
     assert model.classes.tolist() == list("abcd")
     np.testing.assert_array_equal(model.decision_function(X), several().decision_function(X))
+    with pytest.raises(ValueError, match=r"m.npz: expected a result, got a model of several .*Model.load"):
+        Result.load(tmp_path / "m.npz")
 
 
 @pytest.mark.parametrize(("count", "classes"), [(4, "abc"), (2, "abc"), (2, "ab"), (4, "abca"), (3, "abcd")])
@@ -65,13 +67,9 @@ def test_two_classes_keep_their_names(tmp_path):
 
 
 @pytest.mark.parametrize("load", [Model.load, Result.load])
-def test_a_folder_is_no_damaged_file(tmp_path, load):
+def test_a_folder_and_a_file_of_another_version_are_refused(tmp_path, load):
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
-
-
-@pytest.mark.parametrize("load", [Model.load, Result.load])
-def test_a_file_of_another_version_is_refused(tmp_path, load):
     np.savez(tmp_path / "old.npz", meta=np.array(json.dumps({"format": "prgd-result-1"})))
     with pytest.raises(ValueError, match="format 'prgd-result-1', which this version of prgd does not know"):
         load(tmp_path / "old.npz")

@@ -112,7 +112,8 @@ def test_every_extra_is_for_users_with_a_smoke_test_or_for_developers():
     assert set(PROJECT["optional-dependencies"]) - DEVELOPERS == set(EXTRAS)
     smoke = {path.stem.removeprefix("smoke_") for path in (ROOT / "tests/dist").glob("smoke_*.py")}
     assert smoke == {"core", *EXTRAS}
-    assert set(re.findall(r"'\.\[(\w+)\]'", text("README.md").split("## Install")[1])) == set(EXTRAS)
+    section = text("README.md").split("## Install")[1].split("\n## ")[0]
+    assert re.findall(r"'\.\[(\w+)\]'", section) == list(EXTRAS)
 
 
 def test_the_oldest_versions_are_those_that_the_project_allows():
@@ -166,3 +167,19 @@ def test_the_page_of_a_package_index_has_no_link_to_files_of_the_repository():
     headings = re.compile(r"^## .*", re.MULTILINE)
     assert headings.findall(page) == headings.findall(text("README.md"))
     assert "`prgd reproduce --only figure-3" in page  # the paragraph after a caption
+
+
+VERDICTS = dict(re.findall(r"\| `([a-z0-9.-]+)` \| (\S) ", text("docs/verdicts.md")))
+
+
+@pytest.mark.parametrize(("sign", "name"), re.findall(r"\| (\S) `([a-z0-9.-]+)` \|", text("docs/theory.md")))
+def test_the_table_of_the_theory_has_the_verdicts(sign, name):
+    assert VERDICTS[name] == sign
+
+
+def test_the_table_of_the_theory_has_every_lemma_and_theorem():
+    results = {name for name in VERDICTS if re.match(r"(lemma|theorem|proposition|table-1)-", name)}
+    # Parts of one proof share a row: its caveats, and the corrected or the freezing variants stand in words.
+    in_words = {"theorem-5.5-constants", "theorem-6.1-warm-up", "theorem-6.1-radius", "theorem-6.1-s6"}
+    in_words |= {"theorem-6.4-gd-direction", "theorem-6.4-ngd-direction"}
+    assert {name for name in results if f"`{name}`" not in text("docs/theory.md")} == in_words

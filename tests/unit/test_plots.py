@@ -8,26 +8,49 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.plots import draw_history
+from prgd.plots import draw_history, gap_figure
+from prgd.running.history import History
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed (extra: report)")
 
 
 @pytest.fixture
 def history():
-    problem = prgd.Problem(*prgd.datasets.toy(0.3))
-    yield prgd.run(problem, prgd.NGD(), stop=60).history
+    yield prgd.run(prgd.Problem(*prgd.datasets.toy(0.3)), prgd.NGD(), stop=60).history
     plt.close("all")
 
 
-def test_new_axes_show_both_bounds_and_the_gap(history):
-    bounds, gap = draw_history(history)
-    upper, lower = (np.asarray(line.get_ydata()) for line in bounds.lines[:2])
-    assert lower[-1] <= 0.3 <= upper[-1] + 1e-12
-    assert bounds.get_xlabel() == gap.get_xlabel() == "step t"
-    assert gap.get_yscale() == "log"
-    assert gap.get_xlim() == bounds.get_xlim()
-    assert bounds.figure.number in plt.get_fignums()  # pyplot shows it
+@pytest.mark.parametrize("algorithm", [prgd.PRGD(), prgd.NGD()], ids=["prgd", "ngd"])
+def test_both_bounds_and_the_gap_are_shown(algorithm):
+    problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    w0 = prgd.run(problem, prgd.GD(), stop=50).w if isinstance(algorithm, prgd.PRGD) else None
+    history = prgd.run(problem, algorithm, w0, stop=60).history
+    figure = gap_figure(history, "title " * 100)
+    figure.draw_without_rendering()
+    for left, right in (figure.axes, draw_history(history)):
+        upper, lower = (line.get_ydata() for line in left.get_lines()[:2])
+        assert (np.diff(upper) <= 0).all()
+        assert (np.diff(lower) >= 0).all()
+        assert lower[-1] <= 0.3 + 1e-12
+        assert upper[-1] >= 0.3 - 1e-12
+        gap = right.get_lines()[0].get_ydata()
+        assert gap[-1] == history.rows[-1].gap
+        assert not (gap >= 1.0).any()
+        assert left.get_ylabel() == "margin, in the units of the data"
+        assert left.get_xlabel() == right.get_xlabel() == "step t"
+        assert left.get_xscale() == ("linear" if isinstance(algorithm, prgd.PRGD) else "log")
+        assert (right.get_yscale(), right.get_xlim()) == ("log", left.get_xlim())
+    assert left.figure.number in plt.get_fignums()  # pyplot shows it
+    plt.close("all")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 100])
+def test_without_a_separator_the_upper_bound_is_shown(steps):
+    X, y = prgd.datasets.synthetic_one(0)
+    history = prgd.run(prgd.Problem(X, np.where(np.arange(100) < 20, -y, y)), prgd.NGD(), stop=steps).history
+    _, right = gap_figure(history, "no separator").axes
+    assert "no w separates the data" in right.get_title()
+    assert np.isfinite(right.get_lines()[0].get_ydata()).all()
 
 
 def test_given_axes_are_used_and_returned(history):
@@ -36,7 +59,9 @@ def test_given_axes_are_used_and_returned(history):
     assert axes[1].lines
 
 
-def test_one_pair_of_axes_is_not_enough(history):
+def test_one_pair_of_axes_or_no_row_is_not_enough(history):
+    with pytest.raises(ValueError, match="at least one row"):
+        gap_figure(History(), "empty")
     with pytest.raises(ValueError, match=r"expects two axes.*plt\.subplots\(1, 2\).*got 1"):
         draw_history(history, plt.subplots()[1])
 

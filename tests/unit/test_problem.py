@@ -19,13 +19,10 @@ y = np.array([1, -1, 1])
     ("make", "words"),
     [
         (lambda: prgd.Problem(X, [1, 1, 1]), "two classes; got 1"),
-        (lambda: prgd.max_margin(X, [0, 1, 2]), "two classes; got 3"),
-        (lambda: prgd.soft_margin(np.ones((9, 1)), list("abcdefghi"), C=1.0), r"got 9 .*\.\.\."),
+        (lambda: prgd.max_margin(X, [0, 1, 2]), r"got 3\. Use multi_class='joint' .* from the rest"),
+        (lambda: prgd.soft_margin(np.ones((9, 1)), np.arange(9), C=1.0), r"got 9 .*\.\.\..* from the rest"),
         (lambda: prgd.Problem(X, [0.5, 0.25, 0.1]), "3 different numbers such as 0.1, which looks like a"),
-        (
-            lambda: prgd.Problem(X, y, norm="spectral"),
-            "weights of shape .* use prgd.max_margin.* for two",
-        ),
+        (lambda: prgd.Problem(X, y, norm="spectral"), "weights of shape .* use prgd.max_margin.* for two"),
         (lambda: prgd.Problem(X, y, norm=0.5), "p of a norm must be a number of at least 1; got 0.5"),
         (lambda: prgd.Problem(X, norm="l0"), "p of a norm must be a number of at least 1; got 0"),
         (lambda: prgd.Problem(X, multi_class="joint"), "joint problem needs the labels y; got rows z_i"),

@@ -75,18 +75,6 @@ def test_radii_of_a_formula_work_elementwise():
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        prgd.schedules.Geometric(1.3),
-        prgd.schedules.Polynomial(0.2, 2.0),
-        prgd.schedules.ExplicitRadii((1.0, 2.0)),
-    ],
-)
-def test_text_reads_back(value):
-    assert as_radius(to_text(value, prgd.schedules.RADII)) == value
-
-
-@pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: prgd.schedules.Geometric(0.0), "above 0"),
@@ -118,29 +106,22 @@ def test_errors_say_what_was_expected(make, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("read", "text", "value"),
     [
-        ("geometric:1.3", prgd.schedules.Geometric(1.3)),
-        ("geometric", prgd.schedules.Geometric()),
-        ("polynomial:0.6", prgd.schedules.Polynomial(0.6)),
-        ("constant", prgd.schedules.Constant()),
-        ("explicit:1,2", prgd.schedules.ExplicitRadii((1.0, 2.0))),
+        (as_radius, "geometric:1.3", prgd.schedules.Geometric(1.3)),
+        (as_radius, "geometric", prgd.schedules.Geometric()),
+        (as_radius, "polynomial:0.6", prgd.schedules.Polynomial(0.6)),
+        (as_radius, "constant", prgd.schedules.Constant()),
+        (as_radius, "explicit:1,2", prgd.schedules.ExplicitRadii((1.0, 2.0))),
+        (as_times, "every:7", prgd.schedules.Every(7)),
+        (as_times, "polynomial:3,0.5", prgd.schedules.PolynomialPhases(3.0, 0.5)),
+        (as_times, "explicit:0,4", prgd.schedules.ExplicitTimes((0, 4))),
     ],
 )
-def test_radii_are_read_from_text(text, value):
-    assert as_radius(text) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("every:7", prgd.schedules.Every(7)),
-        ("polynomial:3,0.5", prgd.schedules.PolynomialPhases(3.0, 0.5)),
-        ("explicit:0,4", prgd.schedules.ExplicitTimes((0, 4))),
-    ],
-)
-def test_phases_are_read_from_text(text, value):
-    assert as_times(text) == value
+def test_schedules_are_read_from_text(read, text, value):
+    assert read(text) == value
+    if read is as_radius:
+        assert read(to_text(value, prgd.schedules.RADII)) == value
 
 
 @pytest.mark.parametrize("algorithm", [prgd.PRGD, prgd.algorithms.InsidePRGD])
