@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import prgd_paper.theory
 import pytest
 from prgd_paper.theory.entropies import minimise_soft_loss
 from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.schedule_bound import margin_error_bound
+from prgd_paper.theory.support import max_margin_reference
 
 import prgd
 from prgd.algorithms import AcceleratedPRGD
@@ -64,7 +64,7 @@ def test_phases_end_within_log_n_of_the_minimum(intercept, weighted, rho):
     weights = np.arange(len(y)) % 3 if weighted else np.ones(len(y), int)  # some are 0
     problem = prgd.Problem(X, y, sample_weight=weights, fit_intercept=intercept)
     Z, k = pairs(X, y, weights, intercept)
-    gamma_star = prgd_paper.theory.support.max_margin_reference(Z).gamma_star / k
+    gamma_star = max_margin_reference(Z).gamma_star / k
 
     algorithm = AcceleratedPRGD(rho)
     s = algorithm.init(problem, np.zeros(problem.d))
