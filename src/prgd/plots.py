@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,12 +51,7 @@ def gap_figure(history: History, title: str) -> Figure:
     >>> len(gap_figure(history, "toy").axes)
     2
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_package("A figure", "matplotlib", "report") from error
-    _check_rows(history)
-    figure = Figure(figsize=(10.0, 4.4), layout="constrained")
+    figure: Figure = _matplotlib("figure").Figure(figsize=(10.0, 4.4), layout="constrained")
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
     # A dollar sign in the name of a file is no formula.
     figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10, parse_math=False)
@@ -87,13 +83,8 @@ def draw_history(history: History, axes: Any = None) -> Any:
     >>> gap.get_title()
     'Certified relative gap'
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise missing_package("A figure", "matplotlib", "report") from error
-    _check_rows(history)
     if axes is None:
-        axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
+        axes = _matplotlib("pyplot").subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
     pair = np.ravel(np.asarray(axes, dtype=object))
     if pair.size != 2:
         raise ValueError(
@@ -106,13 +97,18 @@ def draw_history(history: History, axes: Any = None) -> Any:
     return pair
 
 
-def _check_rows(history: History) -> None:
-    if not len(history):
-        raise ValueError("A figure needs at least one row of history; got none.")
+def _matplotlib(module: str) -> Any:
+    """Return a module of matplotlib, which not everybody has installed."""
+    try:
+        return import_module(f"matplotlib.{module}")
+    except ImportError as error:
+        raise missing_package("A figure", "matplotlib", "report") from error
 
 
 def _draw(history: History, left: Any, right: Any) -> None:
     """Draw the bounds on the left axes and the gap on the right ones."""
+    if not len(history):
+        raise ValueError("A figure needs at least one row of history; got none.")
     # The history of max_margin counts passes, and has neither radii nor phases.
     x = "t" if "t" in history.columns else "passes"
     has_radii = "R_k" in history.columns and not bool(np.isnan(history["R_k"]).all())

@@ -15,7 +15,7 @@ import pytest
 from command_line import START, call, facts, in_empty_folder, pipe, table, write_csv  # noqa: F401 - a fixture too
 
 import prgd
-from prgd.cli.outcome import EXIT_CODES
+from prgd.cli import outcome
 from prgd.estimators.model import Model
 
 DOCS = Path(__file__).parents[2] / "docs" / "command_line.md"
@@ -349,9 +349,8 @@ def test_json_of_an_error(command):
 
 def test_the_table_of_exit_codes_is_that_of_the_code():
     block = DOCS.read_text().split("<!-- exit codes: begin -->")[1].split("<!-- exit codes: end -->")[0]
-    assert dict(re.findall(r"^\| (\d+) \| (.*) \|$", block, re.MULTILINE)) == {
-        str(code): words for code, words in EXIT_CODES.items()
-    }
+    codes = (0, outcome.NOT_CERTIFIED, outcome.ERROR, outcome.NOT_SEPARABLE, outcome.INTERRUPTED)
+    assert re.findall(r"^\| (\d+) \| \w.* \|$", block, re.MULTILINE) == [str(code) for code in codes]
 
 
 def test_exit_codes():

@@ -229,8 +229,8 @@ def one_line_errors(debug: bool, json: str | None = None) -> Iterator[None]:
             if debug:
                 traceback.print_exc()
             text = in_options(str(error))
-            # Errors of other files than standard output have their names.
-            is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename
+            # Errors of other files than standard output have their names, or a sentence of their own.
+            is_full = isinstance(error, OSError) and error.args[:1] == (errno.ENOSPC,) and not error.filename
             if is_full:
                 text = f"Cannot write standard output: {os.strerror(errno.ENOSPC)}. Make room, and run again."
             if isinstance(error, MemoryError):
@@ -278,9 +278,6 @@ _WORDS = (
     (r"Is this the label column\?|Name the label column\.", "Name the column of the classes with --label."),
     (r"\brows of X\b", "rows"),
     (r" \(astype\(float\)\)", ""),
-    (r" Pass zero_based=True or 'auto' if indices count from 0; none is negative\.", " None is negative."),
-    (r" Pass n_features if every row is meant to be zero\.", ""),
-    (r"; pass dtype='float64' for numbers past 3e38", ""),
     (r"^X (must|has)\b", r"The data \1"),
     (r" Use X\.reshape\(-1, 1\) for a single feature\.", ""),
 )

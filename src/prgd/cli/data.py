@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
@@ -28,13 +27,12 @@ from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.files import read_labels, sniffed
 from prgd.rows.readers.frame import Frame, load_frame
-from prgd.rows.readers.text import BROKEN_STREAM, compression
+from prgd.rows.readers.text import BROKEN_STREAM, compression, open_stream
 
 Load = Callable[..., datasets.Dataset]
 Read = TypeVar("Read", datasets.Dataset, Frame)
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_PACKERS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of the standard library
 
 
 # A data set that DATA can name: its written form, its maker, the type and the possible counts of its numbers.
@@ -47,10 +45,10 @@ BUILT_IN: dict[str, tuple[str, Callable[..., datasets.Dataset], type, tuple[int,
 }
 
 
-def built_in(text: str, **file_options: Any) -> datasets.Dataset | None:
+def built_in(text: str, options: FileOptions | None = None, *for_files: str) -> datasets.Dataset | None:
     """Return a built-in data set, e.g. ``digits:0,1``, or None if the text names none.
 
-    An option for files that was given (``label="y"``) is an error beside a built-in data set.
+    An option for files, one of ``for_files``, is an error beside a built-in data set.
     """
     name, _, rest = text.partition(":")
     if name not in BUILT_IN:
@@ -62,10 +60,8 @@ def built_in(text: str, **file_options: Any) -> datasets.Dataset | None:
             raise ValueError
     except ValueError:
         raise ValueError(f"Expected {form}; got {text!r}.") from None
-    for option, value in file_options.items():
-        if value:
-            flag = option.replace("_", "-")
-            raise ValueError(f"--{flag} is for files, and {text} is built in. Leave --{flag} out.")
+    if options is not None:
+        refuse(options, for_files, f"files, and {text} is built in. Leave it out.")
     return make(*numbers)
 
 
@@ -117,18 +113,16 @@ def column_options(options: FileOptions) -> dict[str, Any]:
     }
 
 
-def given_file_options(options: FileOptions) -> dict[str, Any]:
-    """Return the options of files that were given, by field name."""
-    return {
-        f.name: getattr(options, f.name)
-        for f in fields(FileOptions)
-        if getattr(options, f.name) not in (None, f.default)
-    }
+def refuse(options: FileOptions, names: Sequence[str], why: str) -> None:
+    """Raise ``ValueError`` if one of these options was given; ``why`` says what it is for."""
+    for f in fields(options):
+        if f.name in names and getattr(options, f.name) not in (None, f.default):
+            raise ValueError(f"--{f.name.replace('_', '-')} is for {why}")
 
 
 def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> datasets.Dataset:
     """Return the data set that DATA names, read whole: built in, of a file, or of standard input."""
-    found = built_in(data, **given_file_options(options))
+    found = built_in(data, options, *(f.name for f in fields(FileOptions)))
     if found is None:
         read = partial(load, **file_options(options))
         found = _standard_input(read, options) if data == "-" else read(data_file(data))
@@ -181,7 +175,7 @@ def open_data(data: str, options: RowsOptions) -> Opened:
         rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
         check_classes(rows)
         return Opened(dataset.name, rows, dataset.X, dataset.feature_means)
-    built_in(data, out_of_core=True)
+    built_in(data, options, "out_of_core")
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
     y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
@@ -232,9 +226,8 @@ def _check_parts(data: str, options: RowsOptions, way: str) -> None:
     """Raise ``ValueError`` for options of files that are read whole."""
     if data == "-":
         raise ValueError(f"{way} reads files more than once, and standard input can be read once. Save it.")
-    for name in ("format", "separator", "decimal", "missing"):
-        if name in given_file_options(options):
-            raise ValueError(f"--{name} is for files that are read whole. Leave it or {way} out.")
+    whole = ("format", "separator", "decimal", "missing")
+    refuse(options, whole, f"files that are read whole. Leave it or {way} out.")
 
 
 _ID = re.compile(r"(.*[_. -])?(id|index|row)|unnamed(: \d+)?", re.IGNORECASE)
@@ -278,8 +271,16 @@ def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     content = sys.stdin.buffer.read()
     if not content.strip():
         raise ValueError("Expected data on standard input, got nothing. Pipe a file into the command.")
-    content = _unpacked(content)
     with TemporaryDirectory(prefix="prgd-") as folder:
+        if (ending := compression(content)) is not None:
+            packed = Path(folder) / f"stdin{ending}"
+            packed.write_bytes(content)
+            try:
+                with open_stream(packed) as stream:
+                    content = stream.read()
+            except BROKEN_STREAM as error:
+                what = f"Expected a whole {ending} file on standard input, got an error ({error})."
+                raise ValueError(f"{what} Fetch it again.") from error
         is_table = options.separator is not None or options.decimal != "."
         format = options.format or ("csv" if is_table else sniffed(content[: 2**16]))
         file = Path(folder) / f"stdin.{format}"
@@ -292,24 +293,10 @@ def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     return replace(found, notes=notes)
 
 
-def _unpacked(content: bytes) -> bytes:
-    """Return the content of standard input, decompressed if its first bytes are those of gz, bz2 or xz."""
-    ending = compression(content)
-    if ending is None:
-        return content
-    try:
-        found: bytes = import_module(_PACKERS[ending]).decompress(content)
-    except (*BROKEN_STREAM, ValueError) as error:
-        raise ValueError(
-            f"Expected a whole {ending} file on standard input, got an error ({error}). Fetch it again."
-        ) from error
-    return found
-
-
 @contextmanager
 def open_cluster_data(cluster: str, data: str, options: RowsOptions, quiet: bool) -> Iterator[Opened]:
     """Yield the rows of files on a cluster; the address of its dashboard is printed."""
-    built_in(data, cluster=cluster)
+    built_in(data, options, "cluster")
     _check_parts(data, options, "--cluster")
     memory = _memory(options)
 

@@ -15,18 +15,8 @@ from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
 from prgd.running.result import Result
 
-# One meaning for each code in every command; docs/command_line.md shows this table.
+# One meaning for each code in every command, which docs/command_line.md says in words.
 NOT_CERTIFIED, ERROR, NOT_SEPARABLE, INTERRUPTED = 1, 2, 3, 130
-EXIT_CODES = {
-    0: "The command did what was asked, whatever the answer is.",
-    NOT_CERTIFIED: (
-        "Limits or rounding came first: fit did not certify --tol, run did not certify --gap or overflowed, "
-        "separability is undecided."
-    ),
-    ERROR: "An error: one line on standard error says what was expected, what came, and what to do.",
-    NOT_SEPARABLE: "No hyperplane separates the classes, which is proven (run; fit with --fallback raise).",
-    INTERRUPTED: "Ctrl-C; what was reached is kept if --out was given.",
-}
 
 
 def json_option() -> Any:

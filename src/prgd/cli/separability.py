@@ -9,13 +9,15 @@ import typer
 
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option
-from prgd.cli.data import given_file_options, load_labelled, open_data, open_frame
+from prgd.cli.data import load_labelled, open_data, open_frame, refuse
 from prgd.cli.options import from_options, options_of
 from prgd.core.checks import TextError, unknown
 from prgd.running.progress import stage_line, tell_stage
 
 if TYPE_CHECKING:
     from prgd.regression import Separability
+
+ENGINE = ("out_of_core", "max_memory", "jobs")  # options of engines, which hold binomial rows alone
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], S
     if options.family == "binomial":
         name, rows, *_ = open_data(data, options)
         return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.intercept)
-    _check_read_whole(options, f"--family {options.family}")
+    refuse(options, ENGINE, f"binomial data without --formula; got --family {options.family}. Leave one out.")
     dataset = load_labelled(data, options)
     found = Regression(
         dataset.X, dataset.y, dataset.feature_names, options.family, options.intercept
@@ -108,22 +110,10 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], S
 
 def _check_formula_options(options: SeparabilityOptions) -> None:
     """Raise ``ValueError`` for options that say what a formula says."""
-    given = given_file_options(options)
-    for name in ("label", "labels", "features", "drop"):
-        if name in given:
-            raise ValueError(
-                f"--{name} is for data without --formula: that names the columns. Leave one out."
-            )
-    _check_read_whole(options, "--formula")
+    named = "data without --formula: that names the columns. Leave one out."
+    refuse(options, ("label", "labels", "features", "drop"), named)
+    refuse(options, ENGINE, "binomial data without --formula; got --formula. Leave one out.")
     if not options.intercept:
         raise ValueError("--no-intercept is for data without --formula. Write - 1 in the formula instead.")
     if options.missing not in ("refuse", "drop"):
         raise ValueError(f"--formula takes --missing refuse or drop; got {options.missing}.")
-
-
-def _check_read_whole(options: SeparabilityOptions, way: str) -> None:
-    """Raise ``ValueError`` for options of engines, which hold binomial rows alone."""
-    for name in ("out_of_core", "max_memory", "jobs"):
-        if getattr(options, name):
-            flag = name.replace("_", "-")
-            raise ValueError(f"--{flag} is for binomial data without --formula; got {way}. Leave one out.")

@@ -60,7 +60,8 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            _keep_permissions(path, temporary)
+            with suppress(OSError):  # There is no old file, or the folder's file system has no permissions.
+                temporary.chmod(path.stat().st_mode & 0o777)
             temporary.replace(path)
             _remove_leftovers(path)
     except BaseException:
@@ -128,30 +129,20 @@ def naming_file(path: Path, temporary: Path) -> Iterator[None]:
         raise named from error
 
 
-def _keep_permissions(old: Path, new: Path) -> None:
-    with suppress(OSError):  # There is no old file, or the folder's file system has no permissions.
-        new.chmod(old.stat().st_mode & 0o777)
-
-
 def _remove_leftovers(path: Path) -> None:
     """Remove the temporary files of processes that were killed while they wrote ``path``."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):  # Another process was faster.
             # A process on another machine may write to the same folder; then the file is young.
-            if time.time() - leftover.stat().st_mtime > _YOUNG and not _is_running(_writer(leftover)):
+            process = leftover.name.split(".")[-2]
+            if time.time() - leftover.stat().st_mtime > _YOUNG and not _is_running(process):
                 leftover.unlink()
 
 
-def _writer(temporary: Path) -> int:
-    """Return the number of the process that writes a temporary file, 0 if the name has none."""
-    number = temporary.name.split(".")[-2]
-    return int(number) if number.isdecimal() else 0
-
-
-def _is_running(pid: int) -> bool:
+def _is_running(process: str) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
         return False
     except OSError:  # It belongs to another user.
         return True

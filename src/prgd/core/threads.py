@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from numbers import Integral
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
-T = TypeVar("T")
 _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
@@ -103,33 +102,32 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
     return limit
 
 
-class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
-    """A property computed once. `functools.cached_property` takes a lock on Python 3.11.
+if TYPE_CHECKING:
+    from functools import cached_property as lazy
+else:
 
-    That lock was a third of the time of a step on a small problem; here two threads may compute the same
-    value, which does no harm.
+    class lazy:  # noqa: N801 - used as a decorator, like property
+        """A property computed once. `functools.cached_property` takes a lock on Python 3.11.
 
-    Examples
-    --------
-    >>> class Square:
-    ...     @lazy
-    ...     def area(self):
-    ...         return 4.0
-    >>> Square().area
-    4.0
-    """
+        That lock was a third of the time of a step on a small problem; here two threads may compute the same
+        value, which does no harm.
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+        Examples
+        --------
+        >>> class Square:
+        ...     @lazy
+        ...     def area(self):
+        ...         return 4.0
+        >>> Square().area
+        4.0
+        """
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
-        """Compute the value, and store it where the next access finds it without coming here."""
-        if instance is None:
-            return self
-        value = self._compute(instance)
-        instance.__dict__[self._name] = value
-        return value
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+        def __get__(self, instance: object | None, owner: type) -> Any:
+            """Compute the value, and store it where the next access finds it without coming here."""
+            if instance is None:
+                return self
+            value = instance.__dict__[self._name] = self._compute(instance)
+            return value

@@ -91,8 +91,10 @@ def as_norm(value: Norm | str | float) -> Norm:
     if isinstance(value, Norm) and not isinstance(value, Lp):
         return value
     p = value.p if isinstance(value, Lp) else _exponent(value)
+    if p is not None and not p >= 1.0:
+        raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_ACCEPTED}")
     if p is not None:
-        return _with_exponent(p)
+        return {1.0: L1(), 2.0: L2(), math.inf: Linf()}.get(p) or Lp(p)
     text = str(value).strip()
     try:
         found: Norm = parse(text if text in NORMS else text.lower(), NORMS, "norm")
@@ -111,11 +113,3 @@ def _exponent(value: Any) -> float | None:
         return math.nan
     except ValueError:
         return None
-
-
-def _with_exponent(p: float) -> Norm:
-    if not p >= 1.0:
-        raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_ACCEPTED}")
-    if p in (1.0, math.inf):
-        return L1() if p == 1.0 else Linf()
-    return L2() if p == 2.0 else Lp(p)

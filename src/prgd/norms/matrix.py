@@ -52,13 +52,11 @@ class SingularNorm(MatrixNorm):
 
     def __call__(self, w: Array) -> float:
         """Return the largest singular value, or the sum of them."""
-        self.check_shape(w.shape)
-        return _singular_values(w)[self.is_sum]
+        return self._values(w)[self.is_sum]
 
     def dual(self, u: Array) -> float:
         """Return the sum of the singular values, or the largest one."""
-        self.check_shape(u.shape)
-        return _singular_values(u)[not self.is_sum]
+        return self._values(u)[not self.is_sum]
 
     def steepest(self, u: Array) -> Array:
         """Return ``U V^T`` of the singular vectors that count: the leading pair, or all but rounding."""
@@ -78,6 +76,19 @@ class SingularNorm(MatrixNorm):
         """Return the dual norm, rounded upward."""
         self.check_shape(u.shape)
         return _singular_above(u, not self.is_sum)
+
+    def _values(self, w: Array) -> tuple[float, float]:
+        """Return the largest singular value and the sum of all."""
+        self.check_shape(w.shape)
+        largest = largest_entry(w)
+        if not 0.0 < largest < math.inf:
+            return largest, largest
+        v, exponent = _scaled(w)
+        try:
+            s = np.linalg.svd(v, compute_uv=False)
+        except np.linalg.LinAlgError:
+            s = _factors(v)[1]
+        return times_power(float(s[0]), exponent), times_power(float(s.sum()), exponent)
 
 
 @dataclass(frozen=True)
@@ -246,19 +257,6 @@ def _factors(v: Array) -> tuple[Array, Array, Array]:
 
         found = svd(v, full_matrices=False, lapack_driver="gesvd")
     return found
-
-
-def _singular_values(w: Array) -> tuple[float, float]:
-    """Return the largest singular value and the sum of all."""
-    largest = largest_entry(w)
-    if not 0.0 < largest < math.inf:
-        return largest, largest
-    v, exponent = _scaled(w)
-    try:
-        s = np.linalg.svd(v, compute_uv=False)
-    except np.linalg.LinAlgError:
-        s = _factors(v)[1]
-    return times_power(float(s[0]), exponent), times_power(float(s.sum()), exponent)
 
 
 def _singular_above(w: Array, is_sum: bool) -> float:

@@ -93,16 +93,11 @@ def _joint_upper(problem: Problem, weights: DualWeights) -> float:
 
 def _joint_sum(X: Any, factors: Array) -> tuple[Array, Array]:
     """Return ``X^T c`` and a bound on the error of each entry; in integers if products overflow."""
-    found = _compensated_sum(X, factors)
+    found = _rounded(*compensated_combination(X, factors))
     if np.isfinite(found[1]).all() or math.prod(X.shape) > _EXACT_ENTRIES:
         return found
     integers, exponent = common_integers(factors)
     return _exact_sum(X, integers, Fraction(2) ** -exponent)
-
-
-def _compensated_sum(X: Any, factors: Any) -> tuple[Array, Array]:
-    """Return ``X^T c`` and a bound on the error of each entry, by compensated sums."""
-    return _rounded(*compensated_combination(X, factors))
 
 
 def _exact_sum(X: Any, factors: Any, scale: int | Fraction) -> tuple[Array, Array]:
@@ -126,7 +121,7 @@ def accurate_upper(problem: Problem, weights: DualWeights) -> float:
     if weights.integers is not None:
         return _exact_upper(problem, Z, np.array(weights.integers, dtype=object), signs)
     if signs is None:
-        total, error = _compensated_sum(Z, p)
+        total, error = _rounded(*compensated_combination(Z, p))
         scale = lowered(math.fsum(p), 2)
     else:
         # With S the sums of the weights of the classes, and V those of their rows, far from the origin long

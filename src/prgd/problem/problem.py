@@ -133,8 +133,13 @@ class Problem:
             )
         self.passes = 0
         self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)
-        self._largest_rows: dict[float, float] = {}  # the largest ||x_i||_q by q
-        self.unit = self._step_unit()
+        self._largest_rows = {2.0: self.max_norm}  # the largest ||x_i||_q by q
+        if scale == "max" and self.max_norm > 0.0 and not 1e-150 < self.max_norm < 1e150:
+            raise ValueError(
+                f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
+                "Multiply X by a constant, or use scale='none' and choose eta yourself."
+            )
+        self.unit = self.unit_in(self.norm)
         if zero_rows and not self.fit_intercept:
             warnings.warn(
                 f"{zero_rows} of {self.n} rows are zero: their margin is 0 for every w, so there is "
@@ -149,28 +154,14 @@ class Problem:
         self.coding: Coding = kind(self.labels, self.d, self.fit_intercept)
         self.shape = self.coding.shape
 
-    def _step_unit(self) -> float:
-        if self.scale == "none" or self.max_norm == 0.0:
-            return 1.0
-        if not 1e-150 < self.max_norm < 1e150:
-            raise ValueError(
-                f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
-                "Multiply X by a constant, or use scale='none' and choose eta yourself."
-            )
-        return self.unit_in(self.norm)
-
     def unit_in(self, norm: Norm) -> float:
         """Return the unit of steps that are steepest in a norm, ``1 / max ||z_i||_*^2``; 1 unless scaled."""
         if self.scale == "none" or self.max_norm == 0.0:
             return 1.0
         q, factor = norm.row_exponent, norm.pair_factor if self.is_joint else 1.0
-        largest = self.max_norm if q == 2.0 else self._largest_row(q)
-        return float(1.0 / (factor * largest) ** 2)
-
-    def _largest_row(self, q: float) -> float:
         if q not in self._largest_rows:
             self._largest_rows[q] = float(self.rows.ask(LargestRow(q), self.labels))
-        return self._largest_rows[q]
+        return float(1.0 / (factor * self._largest_rows[q]) ** 2)
 
     def __repr__(self) -> str:
         return self.described()
