@@ -14,7 +14,7 @@ import prgd
 from prgd.losses import EXPONENTIAL
 from prgd.rows import Combine, DenseRows, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.gpu import tensors as _tensors
-from prgd.rows.gpu.launch import Plan, choose_plan
+from prgd.rows.gpu.launch import LaunchPlan, choose_plan
 from prgd.rows.gpu.tensor_rows import TensorRows
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.solvers.working_set import WorkingSet
@@ -44,17 +44,17 @@ def test_the_precision_of_sums_in_kernels(dtype, monkeypatch):
 @pytest.mark.parametrize(
     ("d", "options", "plan"),
     [
-        (64, {}, Plan(4, 32, 16, 4, 3)),
-        (512, {"in_pairs": True}, Plan(4, 4, 128, 4, 3)),
-        (1024, {}, Plan(4, 4, 128, 4, 2)),
-        (4096, {}, Plan(4, 1, 512, 4, 2)),
-        (4096, {"in_pairs": True}, Plan(2, 1, 512, 4, 2, stages=4)),
-        (8192, {"in_pairs": True}, Plan(2, 1, 1024, 8, 1, stages=4)),
-        (256, {"wide": True}, Plan(2, 8, 64, 4, 4)),
-        (1024, {"wide": True}, Plan(2, 4, 128, 4, 2)),
-        (4096, {"wide": True}, Plan(2, 1, 1024, 8, 2)),
-        (1024, {"wide": True, "load_bytes": 8}, Plan(2, 2, 128, 4, 2)),
-        (8192, {"wide": True, "load_bytes": 8}, Plan(1, 1, 512, 8, 1)),
+        (64, {}, LaunchPlan(4, 32, 16, 4, 3)),
+        (512, {"in_pairs": True}, LaunchPlan(4, 4, 128, 4, 3)),
+        (1024, {}, LaunchPlan(4, 4, 128, 4, 2)),
+        (4096, {}, LaunchPlan(4, 1, 512, 4, 2)),
+        (4096, {"in_pairs": True}, LaunchPlan(2, 1, 512, 4, 2, stages=4)),
+        (8192, {"in_pairs": True}, LaunchPlan(2, 1, 1024, 8, 1, stages=4)),
+        (256, {"wide": True}, LaunchPlan(2, 8, 64, 4, 4)),
+        (1024, {"wide": True}, LaunchPlan(2, 4, 128, 4, 2)),
+        (4096, {"wide": True}, LaunchPlan(2, 1, 1024, 8, 2)),
+        (1024, {"wide": True, "load_bytes": 8}, LaunchPlan(2, 2, 128, 4, 2)),
+        (8192, {"wide": True, "load_bytes": 8}, LaunchPlan(1, 1, 512, 8, 1)),
     ],
 )
 def test_plans_as_measured(d, options, plan):

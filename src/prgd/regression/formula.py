@@ -97,7 +97,7 @@ def read_formula(
     ([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], ('x', 'g[T.v]'), [0, 1, 1], True)
     """
     column = sample_weight if isinstance(sample_weight, str) else None
-    table = Table(data)
+    table = FormulaColumns(data)
     parsed = _Parsed.read(formula, table.names)
     frame = table.frame(parsed.used, parsed.looked_up)
     if column is not None:
@@ -132,7 +132,7 @@ def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:
     return _Parsed.read(formula, names).used
 
 
-class Table:
+class FormulaColumns:
     """The columns of a data frame of any library, or of a dict, one by one as pandas takes them."""
 
     def __init__(self, data: Any) -> None:

@@ -42,7 +42,7 @@ _HEADER = ("coefficient", "verdict", "rows involved")
 _LEGEND = "either: infinite, and the data allow both signs; its sign at maximum margin is given."
 
 
-class Line(NamedTuple):
+class Entry(NamedTuple):
     """What is known about one coefficient.
 
     Attributes
@@ -76,12 +76,12 @@ class Line(NamedTuple):
         return "; ".join([words] * bool(words) + sign)
 
 
-def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Line]:
+def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Entry]:
     """Return what is known about some coefficients; by default about all, in the order of the model."""
     names = list(s.coefficients) if names is None else names
     terms = relations(s, names)
     return [
-        Line(name, s.coefficients[name], s.involved.get(name), s.max_margin_signs.get(name), terms.get(name))
+        Entry(name, s.coefficients[name], s.involved.get(name), s.max_margin_signs.get(name), terms.get(name))
         for name in names
     ]
 
@@ -219,7 +219,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _line_facts(line: Line) -> dict[str, Any]:
+def _line_facts(line: Entry) -> dict[str, Any]:
     """Return the facts on one coefficient, without those that its verdict does not have."""
     found: dict[str, Any] = {**_name_fields(line.name), "verdict": str(line.verdict)}
     if line.involved is not None:

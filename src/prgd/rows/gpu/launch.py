@@ -31,7 +31,7 @@ def has_kernels(X: Tensor) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """How a kernel lays rows over its threads; see `prgd.rows.gpu._triton`."""
 
     steps: int
@@ -49,7 +49,7 @@ class Plan:
 
 def choose_plan(
     d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False, wide: bool = False
-) -> Plan:
+) -> LaunchPlan:
     """Return the plan for rows of ``d`` numbers: one for passes with and without a second direction.
 
     Both have the same sums then, to the last bit. A thread holds 16 or 32 numbers of a row: with fewer, the
@@ -72,7 +72,7 @@ def choose_plan(
     Examples
     --------
     >>> choose_plan(64, 4, 16)
-    Plan(steps=4, slots=32, width=16, warps=4, programs=3, stages=1)
+    LaunchPlan(steps=4, slots=32, width=16, warps=4, programs=3, stages=1)
     """
     stages = 1
     if load_bytes == 8:
@@ -86,7 +86,7 @@ def choose_plan(
     lanes = max(4, 1 << (-(-d // numbers) - 1).bit_length())  # a power of two
     warps = max(4, lanes // 32)
     width = lanes * (vector_bytes // load_bytes)
-    return Plan(steps, 32 * warps // lanes, width, warps, max(1, resident // warps), stages)
+    return LaunchPlan(steps, 32 * warps // lanes, width, warps, max(1, resident // warps), stages)
 
 
 class Kernels:
@@ -133,7 +133,7 @@ class Kernels:
         *,
         second: bool = False,
         wide: bool = False,
-        plan: Plan | None = None,
+        plan: LaunchPlan | None = None,
     ) -> Tensor:
         """Enqueue a pass; the answer has shape (groups, 6 + d), each row as `_triton_merge` lays it out.
 
@@ -159,7 +159,7 @@ class Kernels:
         sides = [(signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()]
         return torch.cat(sides).to(torch.int32 if self.n < 2**31 else torch.int64), sides[0].numel()
 
-    def shares(self, plan: Plan, by_class: bool) -> tuple[int, int]:
+    def shares(self, plan: LaunchPlan, by_class: bool) -> tuple[int, int]:
         """Return the number of programs for the rows labelled +1, and for all rows."""
         programs = self.programs(plan)
         if not by_class:
@@ -186,21 +186,21 @@ class Kernels:
         """Largest number of roundings of one term in the sums of `tally`, in the precision of the sums."""
         return max(self._sum_roundings(plan) for plan in (self.plan, self.wide_plan))
 
-    def _sum_roundings(self, plan: Plan) -> int:
+    def _sum_roundings(self, plan: LaunchPlan) -> int:
         programs = self.programs(plan)
         # A slot adds each of its rows and is rescaled once a tile; then the slots meet. Programs meet in
         # float64: that is fewer than one rounding in float32. By class a program may have twice its share.
         rows = 2 * int(self.n) // (plan.slots * programs) + 2 * plan.steps + 2
         return 2 * rows + plan.slots + 8 + (programs if self.is_double else 1)
 
-    def programs(self, plan: Plan) -> int:
+    def programs(self, plan: LaunchPlan) -> int:
         """Return how many programs share the rows."""
         processors, tiles = 4, -(-int(self.n) // (plan.steps * plan.slots))
         if self.loads.is_cuda:
             processors = torch.cuda.get_device_properties(self.loads.device).multi_processor_count
         return min(processors * plan.programs, tiles)
 
-    def layout(self, plan: Plan) -> dict[str, Any]:
+    def layout(self, plan: LaunchPlan) -> dict[str, Any]:
         """Return what the kernels know when they are compiled."""
         return {
             "STRIDE": self.loads.stride(0),
@@ -218,7 +218,7 @@ class _Pass:
     """One kind of pass, with the tensors that its kernels read and write."""
 
     def __init__(
-        self, kernels: Kernels, loss: Loss, by_class: bool, second: bool, wide: bool, plan: Plan
+        self, kernels: Kernels, loss: Loss, by_class: bool, second: bool, wide: bool, plan: LaunchPlan
     ) -> None:
         from prgd.rows.gpu import _triton_merge
 

@@ -40,7 +40,7 @@ _SEPARATORS = "\t;,| "  # in the order in which the first line is searched for t
 _NAMED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """The columns of a text table, and its rows to come."""
 
     line: int  # number of the first line that is not blank
@@ -235,7 +235,7 @@ def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
     )
 
 
-def _open(wanted: Wanted) -> Table:
+def _open(wanted: Wanted) -> TextTable:
     """Return the columns of a table, and its rows to come."""
     file, columns, separator = wanted.file, wanted.columns, _separator(wanted)
     records = _records(file, separator)
@@ -254,7 +254,7 @@ def _open(wanted: Wanted) -> Table:
         names = _filled(first)
     else:
         records = chain([(line, first)], records)
-    return Table(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
+    return TextTable(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
 
 
 def _filled(names: Sequence[str]) -> list[str]:
