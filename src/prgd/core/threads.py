@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
 
 
 if TYPE_CHECKING:
-    from functools import cached_property as lazy
+    lazy = cached_property
 else:
 
     class lazy:  # noqa: N801 - used as a decorator, like property
