@@ -1,7 +1,5 @@
 """Where headless Chromium is, and the mark of tests that need it; its fixtures are in conftest.py."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """The command line for tests: in this process, in one of its own, or behind a pseudo-terminal."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

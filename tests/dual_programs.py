@@ -1,7 +1,5 @@
 """The largest margin as a dual program over all rows or pairs, written apart from prgd: HiGHS, Clarabel."""
 
-from __future__ import annotations
-
 import clarabel
 import numpy as np
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Norms and dual norms of matrices to the precision of mpmath, of entries that are not rounded."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import mpmath

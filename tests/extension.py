@@ -1,7 +1,5 @@
 """A temporary copy of the package, for tests that extend it by one file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The shared lists of problems, engines and algorithms: a test is one body over their product."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

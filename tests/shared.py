@@ -1,7 +1,5 @@
 """Folders that are dear to make: the first test process makes each, and all processes of one run share it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A network of two layers, its data, and its parameters as one vector, for tests of the torch optimizers."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn.functional import cross_entropy
 

@@ -1,7 +1,5 @@
 """Small problems of two classes: random ones with a hyperplane, and adversarial ones with ties and copies."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

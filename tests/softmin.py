@@ -1,7 +1,5 @@
 """The exponential loss by NumPy alone: the weights of margins, and the logarithm of their sum."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Scripts that run Triton kernels in its interpreter, which a variable chooses before Triton is imported."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Prints one line a case: its name and the largest error relative to the norm of a tensor.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

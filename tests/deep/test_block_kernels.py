@@ -1,7 +1,5 @@
 """What runs on a GPU, without one: block kernels in Triton's interpreter, and recordings that are counted."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``torch.compile(optimizer.step, fullgraph=True)``: compiled once, the same bits."""
 
-from __future__ import annotations
-
 import copy
 import math
 

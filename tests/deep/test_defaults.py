@@ -1,7 +1,5 @@
 """PRGD without options is never worse than its base optimizer on a network like that of the README."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """KKT residuals: closed forms on linear models, batches, huge margins, and training of a small network."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

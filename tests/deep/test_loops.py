@@ -1,7 +1,5 @@
 """Lightning, Accelerate and a bare loop take the same steps, bit by bit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

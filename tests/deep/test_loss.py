@@ -1,7 +1,5 @@
 """Losses in the log frame, against float64 where it suffices and mpmath where it does not."""
 
-from __future__ import annotations
-
 import mpmath
 import pytest
 import torch

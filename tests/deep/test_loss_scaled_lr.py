@@ -1,7 +1,5 @@
 """The loss-scaled learning rate: growth, undo, faults, resume."""
 
-from __future__ import annotations
-
 import io
 import math
 

@@ -1,7 +1,5 @@
 """Normalized margins by hand, the measured degree, and the modules that break homogeneity."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

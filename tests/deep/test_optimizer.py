@@ -1,7 +1,5 @@
 """GD, NGD and PRGD as PyTorch optimizers: the core's iterates, and the company they keep in PyTorch."""
 
-from __future__ import annotations
-
 import collections
 import copy
 import io

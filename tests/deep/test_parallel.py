@@ -1,7 +1,5 @@
 """Two processes: DDP follows one process, and FSDP2 measures the norm of the whole model."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

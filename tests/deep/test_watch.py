@@ -1,7 +1,5 @@
 """Criteria that note their losses: bare steps, gradient accumulation, skipped steps, copies, bad losses."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -9,8 +9,6 @@ one after the other into one environment, in an order in which none brings the p
 should bring. Only the standard library is used here.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

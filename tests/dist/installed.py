@@ -1,7 +1,5 @@
 """What the smoke tests share: is this the installed prgd, and are the packages that it names there?"""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 from pathlib import Path

@@ -6,8 +6,6 @@ sphinx-gallery turns the comments of an example into text cells, as for the gall
 runs the cells. The notebooks with their output stay in the folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Run the Python snippets of a page in turn, each with names of its own: run_snippets.py PAGE [--first]."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Extra cluster: rows on a Dask worker of this machine give the margin of rows in memory."""
 
-from __future__ import annotations
-
 import dask.array as da
 import installed
 import numpy as np

@@ -1,7 +1,5 @@
 """Extra cones: a margin in an l_p norm is certified by Clarabel."""
 
-from __future__ import annotations
-
 import installed
 
 import prgd

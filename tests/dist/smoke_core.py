@@ -1,7 +1,5 @@
 """The wheel alone: an estimator, the command line, and words about what is missing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec

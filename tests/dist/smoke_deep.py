@@ -1,7 +1,5 @@
 """Extra deep: the optimizer wraps one of PyTorch, and its steps lower the loss."""
 
-from __future__ import annotations
-
 import installed
 import torch
 

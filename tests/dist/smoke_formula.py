@@ -1,7 +1,5 @@
 """Extra formula: a regression that is written as a formula has an infinite coefficient."""
 
-from __future__ import annotations
-
 import installed
 import pandas as pd
 

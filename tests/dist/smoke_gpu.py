@@ -1,7 +1,5 @@
 """Extra gpu: rows that are a tensor, on a GPU where there is one, give the margin of an array."""
 
-from __future__ import annotations
-
 import sys
 
 import installed

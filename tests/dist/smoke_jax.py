@@ -1,7 +1,5 @@
 """Extra jax: Algorithm 1 for optax lowers a loss."""
 
-from __future__ import annotations
-
 import installed
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Extra report: a Parquet file is read, a history becomes a data frame, and a run draws its plot."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bad input and faults, for `max_margin` and for the estimators: a clear word or a true interval."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Both estimators: certificates, fallbacks, weights, several classes, and life inside scikit-learn."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import warnings

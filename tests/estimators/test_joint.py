@@ -1,7 +1,5 @@
 """Estimators in other norms than l2, and of all classes jointly."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """How the solution of `max_margin` must move when the data move, and that it is SVC's."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

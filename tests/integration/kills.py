@@ -5,8 +5,6 @@ and ``train``, with one or two SIGKILL in each. Every command is a process of it
 which has imported what they need: so the moments fall into the work and the writes, not into imports.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import importlib

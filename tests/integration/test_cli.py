@@ -1,7 +1,5 @@
 """The command line: what it prints, writes and refuses, on a terminal, through a pipe, after Ctrl-C."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

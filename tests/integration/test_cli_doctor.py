@@ -1,7 +1,5 @@
 """``prgd doctor``: what it finds, and what it says of what is missing or wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata

@@ -1,7 +1,5 @@
 """What commands refuse: one line on standard error that says what was expected, in words of the options."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

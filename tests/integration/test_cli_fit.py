@@ -1,7 +1,5 @@
 """``prgd fit``, ``prgd predict`` and ``prgd separability``."""
 
-from __future__ import annotations
-
 import csv
 import io
 import signal

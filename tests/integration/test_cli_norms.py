@@ -1,7 +1,5 @@
 """Commands in other norms than l2, and of more than two classes jointly."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

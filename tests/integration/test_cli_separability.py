@@ -1,7 +1,5 @@
 """``prgd separability`` with a formula, a family and weights."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

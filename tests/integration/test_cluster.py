@@ -1,7 +1,5 @@
 """Rows on a cluster: what may be opened, what is refused, and what survives."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

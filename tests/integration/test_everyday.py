@@ -1,7 +1,5 @@
 """The command line as new users try it: one problem, several and overlapping classes, JSON, exit codes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

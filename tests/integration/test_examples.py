@@ -1,7 +1,5 @@
 """The examples: all have the gallery's format, and the quickest run as plain scripts in an empty folder."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

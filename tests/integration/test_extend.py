@@ -1,7 +1,5 @@
 """An algorithm, a command and an engine are one file each: they are found by their presence."""
 
-from __future__ import annotations
-
 import pytest
 from extension import Copy
 

@@ -1,7 +1,5 @@
 """What a first fit has to import and compile: little, or a new user waits for it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nothing is lost: earlier files are kept, a killed command goes on, and a full disk is one sentence."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

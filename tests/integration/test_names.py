@@ -1,7 +1,5 @@
 """Names of columns and messy files, through the command line: what a user means is what is computed."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The package as it is imported, documented and read."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil

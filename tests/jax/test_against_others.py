@@ -1,7 +1,5 @@
 """prgd.jax against the NumPy core and the torch optimizer, step by step in float64."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

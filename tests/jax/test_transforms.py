@@ -1,7 +1,5 @@
 """prgd.jax by itself: schedules that are traced, scopes, faults, and the conventions of optax."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import NamedTuple

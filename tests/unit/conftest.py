@@ -1,7 +1,5 @@
 """What several unit tests of algorithms start from."""
 
-from __future__ import annotations
-
 import grid
 import pytest
 

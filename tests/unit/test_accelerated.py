@@ -1,7 +1,5 @@
 """Accelerated PRGD: its start, its phases, and what Theorem E13 says of them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One step of each algorithm by hand, and what is refused."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Bounds on rounding against fractions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

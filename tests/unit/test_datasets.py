@@ -1,7 +1,5 @@
 """Data sets: the geometry of the paper's sets, the real ones, and files in four formats."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import sys

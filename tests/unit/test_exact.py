@@ -1,7 +1,5 @@
 """The door of all input: what is taken exactly, and without a copy."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Log-loss and normalized gradient at any norm and margin, against mpmath on the same margins."""
 
-from __future__ import annotations
-
 import grid
 import mpmath
 import numpy as np

@@ -1,7 +1,5 @@
 """Fingerprints: the same numbers have the same one on every engine, and runs resume on their own data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

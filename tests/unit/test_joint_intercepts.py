@@ -1,7 +1,5 @@
 """Intercepts of joint problems: balancing, the best intercepts, weights that balance exactly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

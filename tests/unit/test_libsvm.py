@@ -1,7 +1,5 @@
 """LIBSVM text: what is read, what is refused and where, and a cache that is whole or absent."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

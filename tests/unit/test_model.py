@@ -1,7 +1,5 @@
 """Model files: classes, hyperplanes and coefficients that do not go together are refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

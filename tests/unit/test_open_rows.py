@@ -1,7 +1,5 @@
 """Files out of core: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

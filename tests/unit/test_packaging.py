@@ -1,7 +1,5 @@
 """What describes the package in several places says the same in all of them."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """The figure of a History: both bounds and the gap, on new axes or on given ones."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What Problem refuses, what it says, and what it never copies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Progressive-rescaling Newton and gated PRGD: steps by hand, phases, counts and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

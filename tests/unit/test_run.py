@@ -1,7 +1,5 @@
 """The loop: stopping, recording, resuming, interrupting, and the result on disk."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Each schedule by its formula, and its errors."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steepest descent, PRGD in other norms, Adam and mirror descent: steps by hand, limits, what is refused."""
 
-from __future__ import annotations
-
 import grid
 import mpmath
 import numpy as np

@@ -1,7 +1,5 @@
 """Threads: work that is spread over them, and those of BLAS while small matrices are worked on."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
