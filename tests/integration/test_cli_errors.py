@@ -23,12 +23,10 @@ def write_fit() -> None:
     write_files()
     Path("folder").mkdir()
     Path("one.csv").write_text("a,y\n1,2\n2,2\n")
-    Path("three.csv").write_text("a,y\n1,2\n2,3\n4,4\n")
     Path("wide.csv").write_text("a,b,c,y\n1,2,3,4\n")
     Path("words.csv").write_text("a,b\n1,x\n2,y\n")
     Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
     Path("torn.parquet").write_bytes(b"PAR1")
-    np.savez("wide.npz", X=np.ones((2, 3)))
     np.savez("narrow.npz", data=[1.0], indices=[0], indptr=[0, 1], shape=[1, 1])
     np.savez("nan.npz", X=np.full((2, 2), np.nan))
     np.savez("empty.npz", Z=np.ones((2, 2)))
@@ -93,12 +91,9 @@ MISTAKES = {
         ("toy:0.3 --algorithm prdg", "Unknown algorithm 'prdg'. Did you mean prgd?"),
         ("toy:0.3 --warm-up 0", "Leave --warm-up out, or give e.g. --warm-up gd:1000."),
         ("toy:0.3 --warm-up gd", "--warm-up expects NAME:STEPS, e.g. gd:1000, or 0; got 'gd'"),
-        ("toy:0.3 --loss logistic", "--intercept needs --loss exponential"),
         ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
         ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
-        ("toy:0.3 --algorithm ngd --radius constant", "--radius does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm gd --every 5", "--every does not apply to gd"),
-        ("toy:0.3 --algorithm gd --phases every:5", "--phases does not apply to gd"),
         ("toy:0.3 --every 5 --phases every:5", "give one of them"),
         ("toy:0.3 --every 1", "at least 2; got 1"),
         ("toy:0.3 --radius geometrik:2", "Unknown radius 'geometrik'. Did you mean geometric?"),
@@ -113,8 +108,6 @@ MISTAKES = {
         ("toy --algorithm ngd", "Expected toy:MARGIN, e.g. toy:0.3; got 'toy'"),
         ("digits:0,x --algorithm ngd", "got 'digits:0,x'"),
         ("cancer:1 --algorithm ngd", "Expected cancer; got 'cancer:1'"),
-        ("digit:0,1 --algorithm ngd", "Unknown file or data set 'digit'. Did you mean digits?"),
-        ("none.csv --algorithm ngd", "Expected a data file at none.csv, found none"),
         ("bad.svm --algorithm ngd", "bad.svm, line 2: expected a number after the colon, got '1:x'"),
         ("bad.svm --algorithm ngd --out-of-core", "bad.svm, line 2:"),
         ("bad.svm --algorithm ngd --out-of-core --label y", "can be chosen in Parquet files only"),
@@ -130,27 +123,18 @@ MISTAKES = {
         ("", "Missing argument 'DATA'. Try 'prgd run --help'."),
     ],
     "fit": [
-        ("fit toy:0.3 --tol 0", "--tol must be a finite number above 0"),
         ("fit toy:0.3 --tol much", "Invalid value for '--tol'"),
         ("fit toy:0.3 --max-passes 0", "Invalid value for '--max-passes'"),
         ("fit toy:0.3 --out folder", "--out expects a file; folder is a folder"),
         ("fit toy:0.3 --out rows.csv/model.npz", "Cannot write to the output folder 'rows.csv'"),
-        ("fit toy:0.3 --max-memory 1M", "--max-memory is for --out-of-core"),
         ("fit", "Missing argument 'DATA'. Try 'prgd fit --help'."),
         ("fit one.csv", "The labels must hold two classes; got 1"),
-        ("fit three.csv", "The labels must be classes; got 3 values, a different label in each row"),
         ("fit none.csv", "Expected a data file at none.csv, found none"),
         ("fit digit:0,1", "Did you mean digits?"),
         ("fit iris", "Unknown file or data set 'iris'. Built-in sets: toy:MARGIN, synthetic-one:SEED"),
         ("fit .", "got the folder '.'. Name a file in it."),
-        (
-            "fit rows.npz --out none/below",
-            "--out expects a file in a folder that exists; there is none",
-        ),
-        (
-            "fit rows.npz --json none/below",
-            "--json expects a file in a folder that exists; there is none",
-        ),
+        ("fit rows.npz --out none/below", "--out expects a file in a folder that exists; there is none"),
+        ("fit rows.npz --json none/below", "--json expects a file in a folder that exists; there is none"),
         ("fit toy:0.3 --json folder", "--json expects - or a file of its own"),
         ("fit toy:0.3 --json x --out x", "--json expects - or a file of its own; got x"),
         ("fit rows.csv --decimal ;", "--decimal must be '.' or ','; got ';'."),
@@ -170,7 +154,6 @@ MISTAKES = {
         ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
         ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
         ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
-        ("predict model.npz wide.npz", "wide.npz has 3 features, and the model was fitted on 2."),
         ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
         ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
         ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
@@ -179,14 +162,15 @@ MISTAKES = {
         ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
         ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
         ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
-        ("predict model.npz digit:0,1", "Did you mean digits?"),
-        ("predict model.npz toy:0.3 --label y", "--label is for files"),
         ("predict model.npz rows.npz --label y", "chooses a column of a CSV, TSV or Parquet file"),
         ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
     ],
     "everyday": [
         ("run toy:0.3 --loss logistic", "Use --no-intercept, or add a constant column to the data."),
         ("run big.csv", "or use --scale none and choose --eta yourself."),
+        ("fit toy:0.3 --cluster local", "is built in"),
+        ("fit a.npy --cluster local --max-memory 1K", "for --out-of-core"),
+        ("fit toy:0.3 --start none.npy", "--start expects a .npy"),
         ("fit toy:0.3 --tol -1", "--tol must be a finite number above 0; got -1.0."),
         ("fit toy:0.3 --C 0", "--C must be a positive number; got 0.0. Leave it out for the hard margin."),
         ("fit toy:0.3 --fallback hope", "--fallback must be 'soft' or 'raise'; got 'hope'."),
@@ -201,10 +185,7 @@ MISTAKES = {
         ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
         ("run three.csv", "a different label in each row (a, b, c, ...)"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. Indices count from 1,"),
-        (
-            "fit measured.csv",
-            "got 3 different numbers such as 0.25, which looks like a measurement. Name",
-        ),
+        ("fit measured.csv", "got 3 different numbers such as 0.25, which looks like a measurement. Name"),
         ("separability bare.csv --formula 'y ~ x'", "a header that names the columns"),
         ("separability rows.svm --formula 'y ~ x'", "a CSV, TSV or Parquet file"),
         ("separability toy:0.3 --formula 'y ~ x'", "columns with names"),
@@ -224,7 +205,6 @@ MISTAKES = {
         ),
         ("run two.csv --step-norm rows", "The norm 'rows' measures weight matrices"),
         ("fit three.csv --norm 0.5", "p of a norm must be a number of at least 1; got 0.5."),
-        ("run three.csv --norm lp:0.5", "p of a norm must be a number of at least 1; got 0.5."),
         ("run three.csv --step-norm nan", "p of a norm must be a number of at least 1; got nan."),
         ("fit three.csv --norm lq", "Unknown norm 'lq'"),
         ("fit one.csv --multi-class joint", "two classes; got 1 ('blue')"),
@@ -234,7 +214,6 @@ MISTAKES = {
         ("fit three.csv --C 1 --norm l1", "--C is for --norm l2 and --multi-class ovr"),
         ("fit three.csv --C 1 --multi-class joint", "got --C 1, --norm l2 and --multi-class joint."),
         ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
-        ("fit three.csv --multi-class all", "--multi-class must be 'ovr' or 'joint'; got 'all'."),
         ("fit three.csv --multi-class jont", "got 'jont'. Did you mean 'joint'?"),
     ],
     "formula": [

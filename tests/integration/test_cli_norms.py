@@ -1,6 +1,7 @@
 """Commands in other norms than l2, and of more than two classes jointly."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from prgd.norms import as_norm
 @pytest.mark.parametrize("norm", ["l2", "spectral"])
 def test_fit_jointly_and_predict(norm):
     X, y = write_three()
-    rows = table(call("fit", "three.csv", "--multi-class", "joint", "--norm", norm, "--out", "m.npz").stdout)
+    given = ["--multi-class", "joint", "--norm", norm, "--out", "m.npz", "--json", "m.json"]
+    rows = table(call("fit", "three.csv", *given).stdout)
     assert rows["problem"].startswith(f"largest margin in the {norm} norm, 3 classes jointly, with an unpen")
     assert rows["classes"] == "blue, green, red; jointly"
     assert rows["status"].startswith("Certified")
@@ -36,6 +38,13 @@ def test_fit_jointly_and_predict(norm):
     assert float(rows["margin, lower bound"]) == pytest.approx(expected.margin, rel=1e-6)
     assert rows["support vectors"] == f"{len({int(i) // 3 for i in result.support})} of 45 rows"
     np.testing.assert_array_equal(prgd.Result.load("m.npz").intercept, result.intercept)
+    found = json.loads(Path("m.json").read_text())
+    assert (found["multi_class"], found["norm"], found["target"]) == ("joint", norm, None)
+    assert (found["coef"], found["intercept"]) == (result.coef.tolist(), result.intercept.tolist())
+    assert (found["classes"], sum(found["dual_weights"])) == (NAMES, pytest.approx(1.0))
+    # Pairs are numbered i K + j: none is a row against its own class.
+    codes = np.searchsorted(NAMES, y)
+    assert all(codes[pair // 3] != pair % 3 for pair in found["support"])
     call("predict", "m.npz", "three.csv", "--scores", "--out", "p.csv")
     with Path("p.csv").open() as opened:
         head, *lines = csv.reader(opened)
@@ -43,21 +52,6 @@ def test_fit_jointly_and_predict(norm):
     assert [line[0] for line in lines] == y.tolist()
     scores = np.array([line[1:] for line in lines], float)
     np.testing.assert_allclose(scores, X @ result.coef.T + result.intercept, rtol=1e-12)
-
-
-def test_json_of_a_joint_fit():
-    _, y = write_three()
-    found = facts("fit", "three.csv", "--multi-class", "joint", "--norm", "l1")
-    assert found["multi_class"] == "joint"
-    assert found["norm"] == "l1"
-    assert found["target"] is None
-    assert np.array(found["coef"]).shape == (3, 3)
-    assert len(found["intercept"]) == 3
-    assert found["classes"] == NAMES
-    # Pairs are numbered i K + j: none is a row against its own class.
-    codes = np.searchsorted(NAMES, y)
-    assert all(codes[pair // 3] != pair % 3 for pair in found["support"])
-    assert sum(found["dual_weights"]) == pytest.approx(1.0)
 
 
 def test_classes_that_do_not_separate_jointly():

@@ -6,9 +6,7 @@ from extension import Copy
 NEW_ONE = '''
 """Normalized gradient descent with a decaying step."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from prgd.algorithms.base import State
@@ -47,8 +45,6 @@ class NewOne:
 COUNT = '''
 """The command ``prgd count-rows``."""
 
-from __future__ import annotations
-
 from prgd.cli import common
 from prgd.cli.data import open_data
 
@@ -62,10 +58,6 @@ def count_rows_command(data: common.Data, debug: common.Debug = False) -> None:
 
 ENGINE = '''
 """Rows of a spreadsheet: a list of dictionaries from column to number."""
-
-from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -100,15 +92,11 @@ class SheetRows(LeafRows):
         return np.array([[row.get(k, 0.0) for k in self._columns] for row in rows]).reshape(-1, self.d)
 
 
-def _is_sheet(X: Any) -> bool:
+def _is_sheet(X):
     return isinstance(X, list) and bool(X) and isinstance(X[0], dict)
 
 
-def _make(X, y, sample_weight, n_jobs):
-    return SheetRows(X, y, sample_weight)
-
-
-register(_is_sheet, _make)
+register(_is_sheet, lambda X, y, sample_weight, n_jobs: SheetRows(X, y, sample_weight))
 '''
 
 USE = """

@@ -26,10 +26,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(prgd.__path__, "prgd.") if not 
         ("import prgd", HEAVY),
         ("import prgd.cli", ["numba", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "torch"]),
         ("import prgd; prgd.datasets.digits(0, 1)", ["sklearn"]),
-        (
-            "from prgd.cli.doctor import diagnose; diagnose(False)",
-            ["torch", "jax", "pandas", "dask"],
-        ),
+        ("from prgd.cli.doctor import diagnose; diagnose(False)", ["torch", "jax", "pandas", "dask"]),
     ],
 )
 def test_what_is_not_used_is_not_imported(code, absent):

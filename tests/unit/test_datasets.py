@@ -1,18 +1,21 @@
-"""Data sets: the geometry of the paper's sets, the real ones, and files in four formats."""
+"""Data sets: the geometry of the paper's sets, the real ones, and files, read whole or out of core."""
 
 import gzip
 import math
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pytest
 from pyarrow import parquet
 from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import load_breast_cancer, load_digits
 
+import prgd
 from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
 from prgd.datasets.base import load_features
+from prgd.rows import MarginsAt
 
 SYNTHETIC = [synthetic_one, synthetic_two]
 
@@ -350,8 +353,10 @@ def test_parquet_with_equal_names(tmp_path):
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "rows.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow.*pip install '.\[report\]'"):
-        load(tmp_path / "rows.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    for read in (load, prgd.open_rows):
+        with pytest.raises(ImportError, match=r"needs pyarrow.*pip install '.\[report\]'"):
+            read(tmp_path / "rows.parquet")
 
 
 # Labels that are text
@@ -415,3 +420,68 @@ def test_last_features_of_libsvm_text_may_be_missing(tmp_path):
     assert X.toarray().tolist() == [[0.5, 0, 0, 0], [0, 3, 0, 0]]
     assert y.tolist() == [1, -1]
     assert load_features(tmp_path / "rows.svm", 1).X.shape == (2, 2)
+
+
+# Files out of core
+
+X = np.arange(12.0).reshape(6, 2)
+y = np.array([1, -1, 1, 1, -1, -1])
+
+
+def test_several_npy_files_share_one_list_of_labels(tmp_path):
+    np.save(tmp_path / "a.npy", X[:4])
+    np.save(tmp_path / "b.npy", X[4:])
+    rows = prgd.open_rows([tmp_path / "a.npy", tmp_path / "b.npy"], y)
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
+
+
+def test_npy_rows_may_be_z_already(tmp_path):
+    np.save(tmp_path / "z.npy", X)
+    np.testing.assert_array_equal(
+        prgd.open_rows(tmp_path / "z.npy").ask(MarginsAt(np.ones(2))), X.sum(axis=1)
+    )
+
+
+def test_libsvm_files_may_differ_in_their_last_columns(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 2:2\n-1 1:3\n")
+    (tmp_path / "b.svm").write_text("1 4:1\n-1 2:3\n")
+    rows = prgd.open_rows([tmp_path / "a.svm", tmp_path / "b.svm"], cache_dir=tmp_path / "c")
+    assert rows.d == 4
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.array([1.0, 2.0, 3.0, 4.0]))), [5.0, -3.0, 4.0, -6.0])
+
+
+def test_single_precision_parquet_stays_single(tmp_path):
+    frame = pd.DataFrame(X.astype(np.float32), columns=["a", "b"]).assign(label=y)
+    frame.to_parquet(tmp_path / "x.parquet", index=False)
+    rows = prgd.open_rows(tmp_path / "x.parquet", label="label")
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
+    (dtype,) = (part._storage.A[0].dtype for _, part in rows.pieces())
+    assert dtype == np.float32
+
+
+def test_errors_name_the_file(tmp_path):
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY broken")
+    np.save(tmp_path / "ints.npy", np.ones((2, 2), int))
+    np.save(tmp_path / "ok.npy", X)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 broken")
+    (tmp_path / "x.xyz").write_text("")
+    pd.DataFrame({"a": [1.0, None], "y": [1, -1]}).to_parquet(tmp_path / "null.parquet", index=False)
+    pd.DataFrame({"a": ["u", "v"], "y": [1, -1]}).to_parquet(tmp_path / "text.parquet", index=False)
+    cases = [
+        ("bad.npy", {}, ValueError, r"bad\.npy: cannot be read as a \.npy"),
+        ("ints.npy", {}, ValueError, r"ints\.npy: holds int64"),
+        ("ok.npy", {"y": y[:3]}, ValueError, "each of the 6 rows; got 3"),
+        ("ok.npy", {"max_memory": 0}, ValueError, "max_memory must be a positive"),
+        ("bad.parquet", {}, ValueError, r"bad\.parquet: expected a whole Parquet file"),
+        ("null.parquet", {"label": "z"}, ValueError, "one label column called z, found none. Columns: a, y"),
+        ("x.xyz", {}, ValueError, r"unknown kind of file\. Out of core.*read whole: by prgd\.datasets\.load"),
+        ("ok.npy", {"label": "y"}, ValueError, r"Leave label, features and drop out; y \(--labels\) gives"),
+        ("none.npy", {}, FileNotFoundError, "Check the path"),
+    ]
+    for name, options, kind, words in cases:
+        with pytest.raises(kind, match=words):
+            prgd.open_rows(tmp_path / name, **options)
+    with pytest.raises(ValueError, match=r"row 1, column 'a': expected a finite number.* got None"):
+        prgd.Problem(prgd.open_rows(tmp_path / "null.parquet"))
+    with pytest.raises(ValueError, match="column 'a': expected numbers, got"):
+        prgd.Problem(prgd.open_rows(tmp_path / "text.parquet"))

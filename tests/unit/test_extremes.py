@@ -6,16 +6,6 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.algorithms import (
-    AcceleratedPRGD,
-    Adam,
-    DualAcceleration,
-    GameDynamics,
-    GatedPRGD,
-    MirrorDescent,
-    ProgressiveNewton,
-    SteepestDescent,
-)
 from prgd.norms import L2, norm
 from prgd.rows import Measure
 
@@ -84,16 +74,16 @@ def test_huge_w_with_small_margins_in_the_default_units(length):
         (prgd.NGD(), np.inf, 50),
         (prgd.PRGD(), np.inf, 50),
         (prgd.PRGD(norm="lp:3"), np.inf, 50),
-        (DualAcceleration(), np.inf, 50),
-        (GameDynamics(), np.inf, 50),
-        (MirrorDescent(p=1.1, loss_scaled=True), np.inf, 50),
-        (MirrorDescent(p=10.0, loss_scaled=True), np.inf, 50),
-        (Adam(), np.inf, 50),
-        (SteepestDescent(norm="linf"), np.inf, 50),
-        (SteepestDescent(norm="l1", normalized=True), np.inf, 50),
-        (ProgressiveNewton(), 1e-9, 60),
-        (GatedPRGD(), 1e-9, 60),
-        (AcceleratedPRGD(), 5e-7, 1000),
+        (prgd.algorithms.DualAcceleration(), np.inf, 50),
+        (prgd.algorithms.GameDynamics(), np.inf, 50),
+        (prgd.algorithms.MirrorDescent(p=1.1, loss_scaled=True), np.inf, 50),
+        (prgd.algorithms.MirrorDescent(p=10.0, loss_scaled=True), np.inf, 50),
+        (prgd.algorithms.Adam(), np.inf, 50),
+        (prgd.algorithms.SteepestDescent(norm="linf"), np.inf, 50),
+        (prgd.algorithms.SteepestDescent(norm="l1", normalized=True), np.inf, 50),
+        (prgd.algorithms.ProgressiveNewton(), 1e-9, 60),
+        (prgd.algorithms.GatedPRGD(), 1e-9, 60),
+        (prgd.algorithms.AcceleratedPRGD(), 5e-7, 1000),
     ],
 )
 def test_runs_stay_finite_from_any_length(algorithm, gap, steps, length):

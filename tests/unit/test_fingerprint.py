@@ -111,20 +111,6 @@ def test_long_arrays_are_hashed_whole():
     assert digest(object()) == digest(object())  # an address says nothing
 
 
-def test_a_resumed_result_is_the_same_in_every_bit(tmp_path):
-    A, y = separable()
-    whole = prgd.run(prgd.Problem(A, y), prgd.NGD(), stop=prgd.any_of(prgd.Stalled(10, 1e-9), 60), record=7)
-    begun = prgd.run(prgd.Problem(A, y), prgd.NGD(), stop=prgd.any_of(prgd.Stalled(10, 1e-9), 25), record=7)
-    rest = prgd.run(
-        prgd.Problem(A, y), prgd.NGD(), stop=prgd.any_of(prgd.Stalled(10, 1e-9), 60), record=7, resume=begun
-    )
-    whole.save(tmp_path / "whole.npz")
-    rest.save(tmp_path / "rest.npz")
-    with np.load(tmp_path / "whole.npz") as a, np.load(tmp_path / "rest.npz") as b:
-        assert a.files == b.files
-        assert all(a[name].tobytes() == b[name].tobytes() for name in a.files)
-
-
 def test_a_run_saves_as_it_goes(tmp_path, monkeypatch):
     monkeypatch.setattr("prgd.core.files.SaveTimer.is_due", lambda timer: True)
     file, problem = tmp_path / "so-far.npz", prgd.Problem(*separable())

@@ -1,6 +1,11 @@
 """What Problem refuses, what it says, and what it never copies."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -8,6 +13,7 @@ import prgd
 from prgd.core.threads import default_threads
 from prgd.losses import EXPONENTIAL
 from prgd.rows import ChunkedRows, Combine, DenseRows, MarginsAt, Measure, SparseRows, TallyAt
+from prgd.rows.exact import as_float, check_exact
 
 X = np.array([[1.0, 0.5], [-1.0, 0.5], [2.0, 0.1]])
 y = np.array([1, -1, 1])
@@ -200,3 +206,38 @@ def test_a_gradient_beyond_the_floats_is_infinite_and_never_nan():
     assert gradient.tolist() == [-np.inf, 0.0]
     near = problem.at(np.array([-705.0, 0.0])).gradient  # exp(705) is a float
     assert near[0] == pytest.approx(-0.5 * np.exp(705.0), rel=1e-12)
+
+
+# What is taken exactly, and without a copy
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[BIG], [-BIG], [2**62], [1]]),
+        np.array([[-(2**63)], [1], [0], [1]]),
+        np.array([[2**63], [2**64 - 2**11], [0], [1]], np.uint64),
+        np.array([[0.1], [0.2], [0.3], [0.4]], np.float32).astype(np.longdouble),
+        np.array([[Fraction(1, 4)], [Decimal("0.5")], [True], [2**70]], object),
+        [[2**70], [0.1], [True], [1e300]],
+        pd.DataFrame({"a": pd.array([1, 2, 3, 2**60], dtype="Int64"), "b": [True, False, True, False]}),
+        pl.DataFrame({"a": [1, 2, 3, 2**60], "b": [True, False, True, False]}),
+    ],
+)
+def test_numbers_with_a_float64_are_taken_as_they_are(X):
+    wanted = X.to_numpy(dtype=object) if isinstance(X, pd.DataFrame) else X
+    wanted = [
+        [float(x) for x in row]
+        for row in (X.rows() if isinstance(X, pl.DataFrame) else np.array(wanted, object))
+    ]
+    found = as_float(X)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == np.float64
+    check_exact(X)
+
+
+def test_floats_are_not_copied_at_the_door():
+    for X in (np.eye(3), np.eye(3, dtype=np.float32), np.asfortranarray(np.eye(3))):
+        assert as_float(X) is X

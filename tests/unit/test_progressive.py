@@ -38,8 +38,8 @@ def objective(problem, w, lam):
 # Newton
 
 
-def test_a_newton_step_by_hand():
-    algorithm = ProgressiveNewton(tol=0.01)
+def test_a_newton_step_and_a_phase_change_by_hand():
+    algorithm = ProgressiveNewton(rho=8.0)
     s = algorithm.init(TWO, np.zeros(2))
     assert (s.lam, s.phase, s.row_reads) == (1.0, 1, 1.0)
     s = algorithm.step(TWO, s)
@@ -50,13 +50,7 @@ def test_a_newton_step_by_hand():
     # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass;
     # the predicted weights
     assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0 + 1.0
-
-
-def test_a_phase_change_by_hand():
-    algorithm = ProgressiveNewton(rho=8.0)
-    s = algorithm.step(TWO, algorithm.init(TWO, np.zeros(2)))
-    s = algorithm.step(TWO, s)
-    # both margins are equal, so c = 0 and the rescaling is exact
+    s = algorithm.step(TWO, s)  # a new phase: both margins are equal, so c = 0 and the rescaling is exact
     np.testing.assert_allclose(s.w, [4.0, 4.0], rtol=1e-14)
     assert (s.phase, s.lam) == (2, 0.125)
     assert s.R_k == pytest.approx(8.0 * math.sqrt(0.5))

@@ -31,10 +31,7 @@ def steps(algorithm, count=1, *, norm="l2", w0=(0.0, 0.0), scale="none"):
     return s.w
 
 
-@pytest.mark.parametrize(
-    ("norm", "step"),
-    [("linf", [3.0, -3.0]), ("l1", [2.0, 0.0]), ("l2", [2.0, -1.0])],
-)
+@pytest.mark.parametrize(("norm", "step"), [("linf", [3.0, -3.0]), ("l1", [2.0, 0.0]), ("l2", [2.0, -1.0])])
 def test_a_loss_scaled_step_is_the_dual_norm_times_the_steepest_direction(norm, step):
     step = np.array(step)
     np.testing.assert_allclose(steps(SteepestDescent(0.5), norm=norm), 0.5 * step)
