@@ -1,6 +1,11 @@
 """Small problems of two classes: random ones with a hyperplane, and adversarial ones with ties and copies."""
 
+from collections import Counter
+
 import numpy as np
+from adversarial import oracle
+
+import prgd
 
 
 def grid(rng, n, d):
@@ -66,6 +71,22 @@ def problem(seed: int, min_rows=2, max_rows=14, max_columns=5):
     X, y = family(rng, n, d)
     y[:2] = (0, 1) if y[:2].sum() != 1 else y[:2]
     return family, X, y, bool(seed // len(FAMILIES) % 2)
+
+
+def verdicts_of(seeds, **sizes) -> Counter[str]:
+    """Compare every verdict on these problems with the exact one, check its proof, and count the verdicts."""
+    words: Counter[str] = Counter()
+    for seed in seeds:
+        family, X, y, fit_intercept = problem(seed, **sizes)
+        found = prgd.separability(X, y, fit_intercept=fit_intercept)
+        assert found.check(X, y), seed
+        if found.verdict == "undecided":
+            assert family not in INTEGER, seed
+        else:
+            assert found.verdict == oracle.solve(X, y, fit_intercept=fit_intercept).verdict, seed
+        assert (found.dual_weights is None) == (found.verdict == "separable" or found.is_separable is None)
+        words[found.verdict.value] += 1
+    return words
 
 
 def planted(n, d, push=0.0, seed=0, dtype=float):

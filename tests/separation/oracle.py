@@ -72,13 +72,7 @@ class Answer:
 
 def cone(design: Design) -> Cone:
     """Build the rows of a design's cone and find its aliased columns."""
-    build = {
-        "binomial": _binomial,
-        "multinomial": _multinomial,
-        "poisson": _poisson,
-        "ordinal": _ordinal,
-    }[design.family]
-    return build(design)
+    return {"multinomial": _multinomial, "ordinal": _ordinal}.get(design.family, _counts)(design)
 
 
 def _with_intercept(design: Design) -> tuple[list[str], dict[int, tuple[int, ...]]]:
@@ -89,31 +83,23 @@ def _with_intercept(design: Design) -> tuple[list[str], dict[int, tuple[int, ...
     return [INTERCEPT] * design.fit_intercept + names, matrix
 
 
-def _binomial(design: Design) -> Cone:
+def _counts(design: Design) -> Cone:
+    """Binomial and Poisson: a row x for successes or events, and -x for failures or, in Poisson, always."""
     names, matrix = _with_intercept(design)
     rows, observations = [], []
-    top = None if isinstance(design.y[0], tuple) else max(design.y)
     for i, x in matrix.items():
-        if top is None:
-            successes, failures = design.y[i]
+        if isinstance(design.y[i], tuple):
+            up, down = design.y[i]
+        elif design.family == "poisson":
+            up, down = design.y[i] > 0, True
         else:
-            successes, failures = design.y[i] == top, design.y[i] != top
-        for count, sign in ((successes, 1), (failures, -1)):
+            up, down = design.y[i] == max(design.y), design.y[i] != max(design.y)
+        for count, sign in ((up, 1), (down, -1)):
             if count:
                 rows.append(tuple(sign * value for value in x))
                 observations.append(i)
     used = [matrix[i] for i in dict.fromkeys(observations)]
     return Cone(tuple(names), tuple(rows), tuple(observations), aliased_columns(used))
-
-
-def _poisson(design: Design) -> Cone:
-    names, matrix = _with_intercept(design)
-    rows, observations = [], []
-    for i, x in matrix.items():
-        for sign in (1, -1) if design.y[i] > 0 else (-1,):
-            rows.append(tuple(sign * value for value in x))
-            observations.append(i)
-    return Cone(tuple(names), tuple(rows), tuple(observations), aliased_columns(list(matrix.values())))
 
 
 def _multinomial(design: Design) -> Cone:

@@ -20,67 +20,34 @@ from prgd.regression.coefficients import Behaviour
 
 # ------------------------------------------------------------------------------------------------ the oracle
 
+# The words are those of the intercept or the thresholds, and then of the columns.
 BY_HAND = [
     # Complete separation along a line: the sign of the intercept is open if 0 lies between the classes.
-    (Design("binomial", ((1,), (2,), (3,), (4,)), (0, 0, 1, 1)), {"(Intercept)": "-inf", "x0": "+inf"}),
-    (Design("binomial", ((-2,), (-1,), (1,), (2,)), (0, 0, 1, 1)), {"(Intercept)": "either", "x0": "+inf"}),
-    (Design("binomial", ((1,), (2,), (3,), (4,)), (0, 1, 0, 1)), {"(Intercept)": "finite", "x0": "finite"}),
+    (Design("binomial", ((1,), (2,), (3,), (4,)), (0, 0, 1, 1)), "-inf +inf"),
+    (Design("binomial", ((-2,), (-1,), (1,), (2,)), (0, 0, 1, 1)), "either +inf"),
+    (Design("binomial", ((1,), (2,), (3,), (4,)), (0, 1, 0, 1)), "finite finite"),
     # One value is shared by both classes: the hyperplane passes through it.
-    (Design("binomial", ((1,), (2,), (2,), (4,)), (0, 0, 1, 1)), {"(Intercept)": "-inf", "x0": "+inf"}),
+    (Design("binomial", ((1,), (2,), (2,), (4,)), (0, 0, 1, 1)), "-inf +inf"),
     # A level of a factor that has one class only.
-    (
-        Design("binomial", ((0, 0), (0, 0), (1, 0), (1, 0), (0, 1)), (0, 1, 0, 1, 0)),
-        {"(Intercept)": "finite", "x0": "finite", "x1": "-inf"},
-    ),
+    (Design("binomial", ((0, 0), (0, 0), (1, 0), (1, 0), (0, 1)), (0, 1, 0, 1, 0)), "finite finite -inf"),
     # The reference level has one class only: its effect is in the intercept and, reversed, in the others.
-    (
-        Design("binomial", ((0, 0), (1, 0), (1, 0), (0, 1), (0, 1)), (1, 0, 1, 0, 1)),
-        {"(Intercept)": "+inf", "x0": "-inf", "x1": "-inf"},
-    ),
+    (Design("binomial", ((0, 0), (1, 0), (1, 0), (0, 1), (0, 1)), (1, 0, 1, 0, 1)), "+inf -inf -inf"),
     # Counts: a row with successes and failures lies on the boundary; pairs (0, 0) say nothing.
-    (
-        Design("binomial", ((0,), (1,), (2,)), ((3, 1), (2, 0), (0, 0))),
-        {"(Intercept)": "finite", "x0": "+inf"},
-    ),
+    (Design("binomial", ((0,), (1,), (2,)), ((3, 1), (2, 0), (0, 0))), "finite +inf"),
     # A constant column repeats the intercept; without an intercept it is kept, and its double is aliased.
-    (
-        Design("binomial", ((1, 2), (1, 3), (1, 4)), (0, 1, 0)),
-        {"(Intercept)": "finite", "x0": "aliased", "x1": "finite"},
-    ),
-    (
-        Design("binomial", ((1, 2), (1, 2)), (0, 1), fit_intercept=False),
-        {"x0": "finite", "x1": "aliased"},
-    ),
+    (Design("binomial", ((1, 2), (1, 3), (1, 4)), (0, 1, 0)), "finite aliased finite"),
+    (Design("binomial", ((1, 2), (1, 2)), (0, 1), fit_intercept=False), "finite aliased"),
     # The row of weight 0 that would overlap does not count.
-    (
-        Design("binomial", ((1,), (2,), (3,), (4,)), (0, 0, 1, 0), sample_weight=(1, 1, 1, 0)),
-        {"(Intercept)": "-inf", "x0": "+inf"},
-    ),
+    (Design("binomial", ((1,), (2,), (3,), (4,)), (0, 0, 1, 0), sample_weight=(1, 1, 1, 0)), "-inf +inf"),
     # Poisson: a level without any event.
-    (Design("poisson", ((0,), (0,), (1,)), (2, 0, 0)), {"(Intercept)": "finite", "x0": "-inf"}),
-    (Design("poisson", ((0,), (1,), (2,)), (2, 1, 0)), {"(Intercept)": "finite", "x0": "finite"}),
+    (Design("poisson", ((0,), (0,), (1,)), (2, 0, 0)), "finite -inf"),
+    (Design("poisson", ((0,), (1,), (2,)), (2, 1, 0)), "finite finite"),
     # The third class occurs at x0 = 1 only, where the others occur too.
-    (
-        Design("multinomial", ((0,), (0,), (1,), (1,), (1,)), (0, 1, 0, 1, 2)),
-        {
-            ("1", "(Intercept)"): "finite",
-            ("1", "x0"): "finite",
-            ("2", "(Intercept)"): "-inf",
-            ("2", "x0"): "+inf",
-        },
-    ),
-    (Design("ordinal", ((0,), (1,), (2,)), (1, 2, 3)), {"1|2": "+inf", "2|3": "+inf", "x0": "+inf"}),
+    (Design("multinomial", ((0,), (0,), (1,), (1,), (1,)), (0, 1, 0, 1, 2)), "finite finite -inf +inf"),
+    (Design("ordinal", ((0,), (1,), (2,)), (1, 2, 3)), "+inf +inf +inf"),
     # The first two classes overlap; the third has an indicator of its own, which moves with its threshold.
-    (
-        Design("ordinal", ((0, 0), (1, 0), (0, 0), (1, 0), (0, 1)), (1, 1, 2, 2, 3)),
-        {"1|2": "finite", "2|3": "+inf", "x0": "finite", "x1": "+inf"},
-    ),
+    (Design("ordinal", ((0, 0), (1, 0), (0, 0), (1, 0), (0, 1)), (1, 1, 2, 2, 3)), "finite +inf finite +inf"),
 ]
-
-
-@pytest.mark.parametrize(("case", "words"), BY_HAND)
-def test_the_oracle_by_hand(case, words):
-    assert oracle.solve(case).words == words
 
 
 def test_relations_of_aliased_columns_by_hand():
@@ -158,7 +125,7 @@ def test_wrong_witnesses_are_found():
 @pytest.mark.parametrize(("case", "words"), BY_HAND)
 def test_words_by_hand(case, words):
     true, wrong = disagreements(case, 0)
-    assert true.words == words
+    assert list(true.words.values()) == words.split()
     assert not wrong
 
 

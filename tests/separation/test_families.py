@@ -95,18 +95,19 @@ def test_ordinal(kind):
 def test_observations_of_weight_zero_do_not_count():
     weight = [1.0, 0.0, 3.0, 0.5]
     more = np.vstack([X, [[7.0, 8.0]]])
-    counts = model_rows(more, [[1, 1], [5, 5], [0, 2], [1, 0]], sample_weight=weight)
-    assert counts.observations.tolist() == [0, 0, 2, 3]
     labels = model_rows(more, [0, 1, 1, 0], sample_weight=weight)
     assert labels.rows.counted.tolist() == [0, 2, 3]
-    poisson = model_rows(more, [0, 1, 1, 0], family="poisson", sample_weight=weight)
-    assert poisson.observations.tolist() == [0, 2, 2, 3]
-    multinomial = model_rows(more, [0, 1, 1, 2], family="multinomial", sample_weight=weight)
-    assert multinomial.observations.tolist() == [0, 0, 2, 2, 3, 3]
-    assert rows_of(multinomial)[2] == [1, 3, -1, 0, 0, 0]
-    ordinal = model_rows(sp.csr_array(more), [0, 1, 1, 2], family="ordinal", sample_weight=weight)
-    assert ordinal.observations.tolist() == [0, 2, 2, 3]
-    assert rows_of(ordinal)[-1] == [0, -1, 7, 8]
+    found = {}
+    for family, y, expected in (
+        ("binomial", [[1, 1], [5, 5], [0, 2], [1, 0]], [0, 0, 2, 3]),
+        ("poisson", [0, 1, 1, 0], [0, 2, 2, 3]),
+        ("multinomial", [0, 1, 1, 2], [0, 0, 2, 2, 3, 3]),
+        ("ordinal", [0, 1, 1, 2], [0, 2, 2, 3]),
+    ):
+        found[family] = model_rows(sp.csr_array(more), y, family=family, sample_weight=weight)
+        assert found[family].observations.tolist() == expected
+    assert rows_of(found["multinomial"])[2] == [1, 3, -1, 0, 0, 0]
+    assert rows_of(found["ordinal"])[-1] == [0, -1, 7, 8]
 
 
 def test_limiting_observations_and_classes():
@@ -334,6 +335,8 @@ FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "dose": [4.0, 5.0, 6.0]})
 GAP = FRAME.assign(dose=[4.0, NAN, 6.0])
 WHOLE = pd.DataFrame({"age": [1, 2, 3], "dose": pd.array([4, None, 6], dtype="Int64")})
 Y3 = pd.Series([0, 1, 2], name="grade")
+TEXT = pd.DataFrame({"stage": ["I", "II", "I"]})
+HALF = pd.DataFrame({"dead": [1, 2, 0.5], "alive": [0, 1, 1]})
 
 
 @pytest.mark.parametrize(
@@ -346,12 +349,7 @@ Y3 = pd.Series([0, 1, 2], name="grade")
         (X, [0, 0, 0], {"family": "poisson"}, "y is 0 in every row that counts"),
         (X, [[1, 0], [2, 0], [1, 0]], {}, "one of its columns is 0 throughout"),
         (X, [[1, 0], [2, -1], [1, 0]], {}, "y at row 1, column 1: expected a number of failures.* got -1"),
-        (
-            X,
-            pd.DataFrame({"dead": [1, 2, 0.5], "alive": [0, 1, 1]}),
-            {},
-            "y at row 2, column 'dead': expected a number of successes, an integer.* got 0.5",
-        ),
+        (X, HALF, {}, "y at row 2, column 'dead': expected a number of successes, an integer.* got 0.5"),
         (X, [1, 2, -3], {"family": "poisson"}, "must not be negative with family='poisson'; row 2 has -3"),
         (X, ["low", "mid", "high"], {"family": "ordinal"}, r"alphabetical order \(high, low, mid\)"),
         (X, None, {"family": "ordinal"}, "family='ordinal' needs y"),
@@ -373,6 +371,7 @@ Y3 = pd.Series([0, 1, 2], name="grade")
         ([[1.0, 2.0], [3.0, None]], [0, 1], {}, "X at row 1, column 1: expected a number, got none"),
         (sp.csr_array([[0.0, 1.0], [NAN, 0.0]]), [0, 1], {}, "NaN or infinite, at row 1, column 0"),
         (sp.csr_array([[0.0, 1.0], [0.0, NAN]]), [0, 1], {"family": "multinomial"}, "at row 1, column 1"),
+        (TEXT, [0, 1, 1], {}, r"Column 'stage' of X must hold.*separability\.from_formula"),
         # shapes
         (np.empty((0, 2)), [], {}, "at least one row and one column"),
         (np.empty((3, 0)), [0, 1, 0], {"family": "poisson"}, "at least one row and one column"),
@@ -402,15 +401,12 @@ def test_bad_input(X, y, options, message):
         separability(X, y, **options)
 
 
-def test_the_error_of_a_missing_entry_keeps_its_place():
+def test_text_is_no_amount_and_the_error_of_a_missing_entry_keeps_its_place():
+    with pytest.raises(TypeError, match="y must hold real numbers; got dtype <U4"):
+        separability(X, ["none", "one", "two"], family="poisson")
     with pytest.raises(NotFiniteError) as caught:
         separability(GAP, [0, 1, 0])
     assert (caught.value.row, caught.value.column, caught.value.name) == (1, 1, "dose")
-
-
-def test_text_is_no_amount():
-    with pytest.raises(TypeError, match="y must hold real numbers; got dtype <U4"):
-        separability(X, ["none", "one", "two"], family="poisson")
 
 
 def test_classes_that_would_not_fit_in_memory(monkeypatch):
@@ -419,9 +415,3 @@ def test_classes_that_would_not_fit_in_memory(monkeypatch):
     with pytest.raises(ValueError, match=r"The rows of 500 classes take 0\.0\d+ GB.* family='ordinal'"):
         model_rows(np.ones((500, 2)), y, family="multinomial")
     assert model_rows(np.ones((500, 2)), y, family="ordinal").rows.n == 998
-
-
-def test_text_columns_point_to_formulas():
-    frame = pytest.importorskip("pandas").DataFrame({"stage": ["I", "II", "I"]})
-    with pytest.raises(ValueError, match=r"Column 'stage' of X must hold.*separability\.from_formula"):
-        model_rows(frame, [0, 1, 1])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
 import pickle
 import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,39 +44,6 @@ KINDS = {"dict": dict, "pandas": pd.DataFrame, "polars": as_polars, "pyarrow": a
 
 def verdicts(found):
     return {name: str(word) for name, word in found.coefficients.items()}
-
-
-def published(name):
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        pytest.skip("PRGD_DATA names no folder of real data")
-    return pd.read_csv(Path(folder) / "separation" / f"{name}.csv")
-
-
-# What R reports -----------------------------------------------------------------------------------------
-
-
-def test_endometrial():
-    data = published("endometrial")
-    found = prgd.separability.from_formula("HG ~ NV + PI + EH", data)
-    assert verdicts(found) == {"(Intercept)": "finite", "NV": "+inf", "PI": "finite", "EH": "finite"}
-    assert found.limiting_rows.tolist() == np.flatnonzero(data.NV == 0).tolist()
-    assert "drop NV" in found.advice
-    assert found.check(data)
-    assert found.check(data[["NV", "PI", "EH"]], data.HG)
-    assert not found.check(data.assign(HG=1 - data.HG))
-    turned = prgd.separability.from_formula("HG ~ I(-NV) + PI + EH", data)
-    assert verdicts(turned)["I(-NV)"] == "-inf"
-
-
-def test_lizards_and_silvapulle():
-    lizards = published("lizards")
-    for response in ("cbind(grahami, opalinus)", "grahami + opalinus"):
-        found = prgd.separability.from_formula(f"{response} ~ height + diameter + light + time", lizards)
-        assert found.verdict == "not separable"
-        assert set(verdicts(found).values()) == {"finite"}
-    found = prgd.separability.from_formula("y ~ ghqs", published("silvapulle1981"))
-    assert verdicts(found) == {"(Intercept)": "-inf", "ghqs": "+inf"}
 
 
 # Designs ------------------------------------------------------------------------------------------------

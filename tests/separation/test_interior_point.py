@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from adversarial import oracle
-from small_problems import FAMILIES, INTEGER, flipped, problem
+from small_problems import FAMILIES, INTEGER, flipped, problem, verdicts_of
 
 from prgd.proofs.column_relations import column_structure
 from prgd.proofs.exact_simplex import partition_rows
@@ -66,16 +63,7 @@ def test_zero_and_dependent_columns_do_not_stop_the_path():
 
 @pytest.mark.parametrize("count", [72, pytest.param(900, marks=pytest.mark.slow)])
 def test_never_wrong_by_interior_point_alone(count, alone):
-    words = Counter()
-    for seed in range(count):
-        family, X, y, fit_intercept = problem(seed)
-        found = separability(X, y, fit_intercept=fit_intercept)
-        assert found.check(X, y), seed
-        if found.verdict == Verdict.UNDECIDED:
-            assert family not in INTEGER, seed
-        else:
-            assert found.verdict == oracle.solve(X, y, fit_intercept=fit_intercept).verdict, seed
-        words[found.verdict.value] += 1
+    words = verdicts_of(range(count))
     assert words["undecided"] <= count // 25  # rows within 1e-8 to 1e-12 of a hyperplane, on its wrong side
     assert min(words["separable"], words["quasi-separable"], words["not separable"]) > count // 8
 

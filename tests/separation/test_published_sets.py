@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from itertools import product
 from pathlib import Path
@@ -11,6 +10,9 @@ import numpy as np
 import pytest
 
 import prgd
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("formulaic")
 
 # Heinze and Schemper (2002), histology of 79 endometrial cancers: NV (neovascularisation), PI (pulsatility
 # index of the arteria uterina), EH (endometrium height) times 100, HG (grade).
@@ -33,90 +35,75 @@ LIZARDS = """
 20 2; 8 1; 4 4; 13 0; 8 0; 12 0; 8 3; 4 1; 5 3; 6 0; -; 1 1;
 34 11; 69 20; 18 10; 31 5; 55 4; 13 3; 17 15; 60 32; 8 8; 12 1; 21 5; 4 4
 """
-needs_files = pytest.mark.skipif(
-    "PRGD_DATA" not in os.environ, reason="PRGD_DATA names no folder of real data"
-)
 
 
 def endometrial():
-    """Return NV, PI, EH, and HG."""
-    rows = np.array([[float(value) for value in row.split()] for row in ENDOMETRIAL.split(";")])
-    return rows[:, :3] / [1.0, 1.0, 100.0], rows[:, 3].astype(int)
+    rows = [[float(value) for value in row.split()] for row in ENDOMETRIAL.split(";")]
+    data = pd.DataFrame(rows, columns=["NV", "PI", "EH", "HG"])
+    return data.assign(EH=data.EH / 100.0)
 
 
 def silvapulle():
-    y = [1] * len(SILVAPULLE[1]) + [0] * len(SILVAPULLE[0])
-    return np.array([SILVAPULLE[1] + SILVAPULLE[0]], float).T, np.array(y)
+    rows = [(y, score) for y, scores in SILVAPULLE.items() for score in scores]
+    return pd.DataFrame(rows, columns=["y", "ghqs"])
 
 
 def lizards():
-    """Return indicators of shady, wide, high, midday and late, and the counts."""
-    cells = product((0, 1), (0, 1), (0, 1), (0, 1, 2))
-    found = [
-        ([light, diameter, height, time == 1, time == 2], [int(count) for count in pair.split()])
-        for (light, diameter, height, time), pair in zip(cells, LIZARDS.split(";"), strict=True)
-        if pair.strip() != "-"
-    ]
-    return np.array([x for x, _ in found], float), np.array([counts for _, counts in found])
+    levels = ("sunny", "shady"), ("<=2in", ">2in"), ("<5ft", ">=5ft"), ("early", "midday", "late")
+    pairs = zip(product(*levels), LIZARDS.split(";"), strict=True)
+    rows = [(*cell, *map(float, pair.split())) for cell, pair in pairs if pair.strip() != "-"]
+    return pd.DataFrame(rows, columns=["light", "diameter", "height", "time", "grahami", "opalinus"])
 
 
-def table(name):
-    with (Path(os.environ["PRGD_DATA"]) / "separation" / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+@pytest.mark.skipif("PRGD_DATA" not in os.environ, reason="PRGD_DATA names no folder of real data")
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("endometrial", endometrial()), ("silvapulle1981", silvapulle()), ("lizards", lizards())],
+)
+def test_the_tables_are_those_of_the_files(name, data):
+    file = pd.read_csv(Path(os.environ["PRGD_DATA"]) / "separation" / f"{name}.csv")
+    pd.testing.assert_frame_equal(data, file[list(data.columns)], check_dtype=False)
 
 
-@needs_files
-def test_the_tables_are_those_of_the_files():
-    rows = table("endometrial")
-    X, y = endometrial()
-    assert X.tolist() == [[float(row[name]) for name in ("NV", "PI", "EH")] for row in rows]
-    assert y.tolist() == [int(row["HG"]) for row in rows]
-    X, y = silvapulle()
-    assert X.ravel().tolist() == [float(row["ghqs"]) for row in table("silvapulle1981")]
-    assert y.tolist() == [float(row["y"]) for row in table("silvapulle1981")]
-    X, y = lizards()
-    rows = table("lizards")
-    assert y.tolist() == [[float(row["grahami"]), float(row["opalinus"])] for row in rows]
-    special = {"light": "shady", "diameter": ">2in", "height": ">=5ft"}
-    coded = [[row[name] == level for name, level in special.items()] for row in rows]
-    times = [[row["time"] == "midday", row["time"] == "late"] for row in rows]
-    assert X.tolist() == np.hstack([coded, times]).tolist()
-
-
-@pytest.mark.parametrize(("sign", "word"), [(1.0, "+inf"), (-1.0, "-inf")])
-def test_endometrial(sign, word):
-    pd = pytest.importorskip("pandas")
-    X, y = endometrial()
-    frame = pd.DataFrame(X * [sign, 1.0, 1.0], columns=["NV", "PI", "EH"])
-    found = prgd.separability(frame, y)
-    assert found.verdict == "quasi-separable"
-    assert found.coefficients == {"(Intercept)": "finite", "NV": word, "PI": "finite", "EH": "finite"}
-    assert found.limiting_rows.tolist() == np.flatnonzero(X[:, 0] == 0.0).tolist()
-    assert found.check(frame, y)
-
-
-def test_the_limiting_model_of_endometrial():
+def test_endometrial():
+    data = endometrial()
+    rows = np.flatnonzero(data.NV == 0)
+    for sign, word in ((1.0, "+inf"), (-1.0, "-inf")):
+        turned = data.assign(NV=sign * data.NV)
+        found = prgd.separability(turned[["NV", "PI", "EH"]], data.HG)
+        assert found.verdict == "quasi-separable"
+        assert found.coefficients == {"(Intercept)": "finite", "NV": word, "PI": "finite", "EH": "finite"}
+        assert found.limiting_rows.tolist() == rows.tolist()
+        assert found.check(turned[["NV", "PI", "EH"]], data.HG)
+    found = prgd.separability.from_formula("HG ~ NV + PI + EH", data)
+    assert list(found.coefficients.values()) == ["finite", "+inf", "finite", "finite"]
+    assert "drop NV" in found.advice
+    assert found.check(data)
+    assert found.check(data[["NV", "PI", "EH"]], data.HG)
+    assert not found.check(data.assign(HG=1 - data.HG))
+    assert prgd.separability.from_formula("HG ~ I(-NV) + PI", data).coefficients["I(-NV)"] == "-inf"
     # The estimates that R's glm prints for the coefficients that are finite.
     sm = pytest.importorskip("statsmodels.api")
-    X, y = endometrial()
-    rows = prgd.separability(X, y).limiting_rows
-    fit = sm.GLM(y[rows], sm.add_constant(X[rows, 1:]), family=sm.families.Binomial()).fit()
-    assert fit.params == pytest.approx([4.30452, -0.04218, -2.90261], abs=1e-5)
+    X = sm.add_constant(data[["PI", "EH"]].iloc[rows])
+    fit = sm.GLM(data.HG.iloc[rows], X, family=sm.families.Binomial()).fit()
+    assert fit.params.tolist() == pytest.approx([4.30452, -0.04218, -2.90261], abs=1e-5)
 
 
 def test_silvapulle():
-    X, y = silvapulle()
-    found = prgd.separability(X, y)
-    assert found.verdict == "quasi-separable"
-    assert found.coefficients == {"(Intercept)": "-inf", "x0": "+inf"}
-    assert X[found.limiting_rows].tolist() == [[2.0], [2.0]]
-    assert found.check(X, y)
+    data = silvapulle()
+    by_formula = prgd.separability.from_formula("y ~ ghqs", data)
+    for found in (prgd.separability(data[["ghqs"]], data.y), by_formula):
+        assert found.verdict == "quasi-separable"
+        assert found.coefficients == {"(Intercept)": "-inf", "ghqs": "+inf"}
+        assert data.ghqs[found.limiting_rows].tolist() == [2, 2]
+        assert found.check(data[["ghqs"]], data.y)
 
 
-def test_lizards():
-    X, y = lizards()
-    found = prgd.separability(X, y)
+@pytest.mark.parametrize("response", ["cbind(grahami, opalinus)", "grahami + opalinus"])
+def test_lizards(response):
+    data = lizards()
+    found = prgd.separability.from_formula(f"{response} ~ height + diameter + light + time", data)
     assert found.verdict == "not separable"
     assert set(found.coefficients.values()) == {"finite"}
-    assert found.limiting_rows.size == len(X)
-    assert found.check(X, y)
+    assert found.limiting_rows.size == len(data)
+    assert found.check(data)
