@@ -343,6 +343,14 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
+@pytest.mark.parametrize("engine", ["dense", "fortran", "sparse"])
+def test_an_entry_that_is_not_finite_is_named_by_its_row_in_all_slices(engine, tmp_path):
+    X = np.ones((5000, 80))
+    X[4993, 2] = X[4993, 3] = X[4995, 0] = np.nan
+    with pytest.raises(ValueError, match="row 4993, column 2 "):
+        prgd.Problem(grid.ENGINES[engine](X, None, None, tmp_path))
+
+
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
-from prgd.core.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
+from prgd.core.arithmetic import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.maxmargin import hard  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.interior_point import maximise_margin  # noqa: E402

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.namespace import is_out_of_memory, like, namespace, to_host
+from prgd.core.arithmetic import is_out_of_memory, like, namespace, to_host
 from prgd.core.types import Array, Indices
 from prgd.maxmargin.label_sets import LabelledRows, SharedProducts
 from prgd.maxmargin.solve import Solve

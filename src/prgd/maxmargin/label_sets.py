@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.namespace import like, to_host
+from prgd.core.arithmetic import like, to_host
 from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.problem import Problem

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from prgd.core.arithmetic import is_out_of_memory
 from prgd.core.checks import check_integer, check_positive
-from prgd.core.namespace import is_out_of_memory
 from prgd.core.threads import single_blas, threads_of
 from prgd.core.types import Array
 from prgd.maxmargin.any_norm import solve_any_norm

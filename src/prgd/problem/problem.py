@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import LARGEST
+from prgd.core.arithmetic import LARGEST, like
 from prgd.core.checks import joint_hint, parse
 from prgd.core.errors import ZeroRowWarning
-from prgd.core.namespace import like
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, Intercept
 from prgd.losses import EXPONENTIAL, LOSSES, Loss

@@ -266,6 +266,18 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
 
 
 @jit
+def row_squares(A: Any, first: int, last: int, out: Any) -> None:
+    """Write the squared norms of rows ``first..last``; NaN for a row with an entry that is NaN."""
+    for i in range(first, last):
+        dense = A[0] if len(A) == ROWS else A[1]
+        values = A[0][A[2][i] : A[2][i + 1]] if len(A) == CSR else dense[i]
+        total = 0.0
+        for value in values:
+            total += np.float64(value) * value
+        out[i] = total
+
+
+@jit
 def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any) -> None:
     """Add ``sum_i c_i x_i`` over rows ``first..last`` to ``vector``; rows with c_i = 0 are not read."""
     chosen, factors = np.empty(block, np.int64), np.empty(block)

@@ -18,6 +18,7 @@ from prgd.core.threads import each, single_blas, threads_of
 from prgd.core.types import Array, Indices
 from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows, M, Query, register
+from prgd.rows.blocks import Measure, Measurement
 from prgd.rows.exact import as_float, canonical_csr, check_shape
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
@@ -100,15 +101,13 @@ class PlainRows(LeafRows):
         return self._all.T
 
 
-class ArrayRows(LeafRows):
-    """Rows that lie in arrays, in memory or mapped."""
+class ArrayRows(PlainRows):
+    """All rows of arrays, in memory or mapped."""
 
     is_in_arrays = True
 
     def __init__(self, storage: Storage, labels: Labels, n_jobs: int | None) -> None:
-        self.n, self.d, self.labels = storage.n, storage.d, labels
-        self.is_sparse = storage.is_sparse
-        self._storage = storage
+        super().__init__(storage, labels)
         self._threads = min(threads_of(n_jobs), storage.bounds.size - 1)
         self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
         self._plain = PlainRows(storage, labels)
@@ -139,19 +138,6 @@ class ArrayRows(LeafRows):
             return bounds
         most = max(JOINT_BYTES // (8 * query.numbers), 2)
         return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
-
-    def take(self, indices: Indices) -> Block:
-        """Return the rows x_i of these ascending indices."""
-        return self._storage.gather(indices)
-
-    def blocks(self, max_rows: int) -> Iterator[tuple[slice, Block]]:
-        """Yield the rows part by part, float64 rows without a copy."""
-        return self._plain.blocks(max_rows)
-
-    @property
-    def row_entries(self) -> int:
-        """Mean number of stored entries of a row, at least 1."""
-        return self._plain.row_entries
 
     @property
     def sum_roundings(self) -> int:
@@ -229,6 +215,13 @@ class ArrayRows(LeafRows):
         )
         return out
 
+    def _measure(self, query: Measure, labels: Labels) -> Measurement:
+        from prgd.rows import _kernels
+
+        s, squares = self._storage, np.empty(self.n)
+        self._each(lambda a, b: _kernels.row_squares(s.A, s.bounds[a], s.bounds[b], squares))
+        return query.of_squares(squares) or query.answer(self, labels)
+
     def _from_margins(self, query: Any, labels: Labels) -> Any:
         return query.answer(self, labels)  # the query asks for all margins
 
@@ -270,6 +263,7 @@ class ArrayRows(LeafRows):
         JointTallyAt: _joint_tally,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
+        Measure: _measure,
         SmallestAt: _from_margins,
     }
 

@@ -8,6 +8,7 @@ and devices. It guards against mistakes, not against an adversary.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.arithmetic import rounding_factor
+from prgd.core.arithmetic import like, namespace, rounding_factor, to_host
 from prgd.core.errors import NotFiniteError
-from prgd.core.namespace import like, namespace, to_host
 from prgd.core.types import Array, Indices, Signs
 from prgd.rows.base import Block, LeafRows, Query
 from prgd.rows.labels import Labels
 
 BLOCK_ENTRIES = 2**17  # entries of the rows that are measured at a time: they stay in the cache
+_MIN_SQUARE, _MAX_SQUARE = 1e-280, 1e300  # between them no square that counts left the floating range
 _ONE = 0x3FF0000000000000  # the bits of 1.0: a weight of 1 is no weight
 
 
@@ -63,7 +64,7 @@ def row_norms(block: Any) -> Array:
         squares = row_squares(block)
         norms = np.sqrt(squares)
         # Entries that count are scaled by a power of two so that their squares lie in the floating range.
-        for is_outside, factor in ((squares < 1e-280, 2.0**600), (~(squares < 1e300), 2.0**-600)):
+        for is_outside, factor in ((squares < _MIN_SQUARE, 2.0**600), (~(squares < _MAX_SQUARE), 2.0**-600)):
             if is_outside.any():
                 norms[is_outside] = np.sqrt(row_squares(block[is_outside] * factor)) / factor
     return norms
@@ -127,6 +128,11 @@ class Measurement(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Measure(Query[Measurement]):
     """Check that all entries are finite, and measure the row norms."""
+
+    def of_squares(self, squares: Array) -> Measurement | None:
+        """Return the answer if all squared norms lie in the floating range, and no row is zero."""
+        low, high = float(squares.min()), float(squares.max())
+        return Measurement(math.sqrt(high), 0) if low > _MIN_SQUARE and high < _MAX_SQUARE else None
 
     def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
         """Measure the rows part by part."""

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import UNIT_ROUNDOFF
-from prgd.core.namespace import like, namespace, to_host
+from prgd.core.arithmetic import UNIT_ROUNDOFF, like, namespace, to_host
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Query, places_within
 from prgd.rows.labels import Labels

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prgd.core.arithmetic import compensated_bound, split, two_product, two_sum
-from prgd.core.namespace import to_host
+from prgd.core.arithmetic import compensated_bound, split, to_host, two_product, two_sum
 from prgd.core.types import Array, Indices
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, M, Query, places_within

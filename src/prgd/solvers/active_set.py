@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.namespace import add_to_diagonal, like, to_host
+from prgd.core.arithmetic import add_to_diagonal, like, to_host
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.solvers.linear_systems import definite_solver

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prgd.core.namespace import at_least, dot, like, namespace, smallest, to_host, total
+from prgd.core.arithmetic import at_least, dot, like, namespace, smallest, to_host, total
 from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.solvers.active_set import polish_weights

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from prgd.core.namespace import add_to_diagonal
+from prgd.core.arithmetic import add_to_diagonal
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Coordinates, Solver, definite_solver, shifted_solver

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.namespace import add_to_diagonal, at_least, dot, namespace
+from prgd.core.arithmetic import add_to_diagonal, at_least, dot, namespace
 from prgd.core.types import Array
 
 NEGLIGIBLE_RATIO = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd.core.arithmetic import EPSILON
-from prgd.core.namespace import add_to_diagonal
+from prgd.core.arithmetic import EPSILON, add_to_diagonal
 from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem import Problem

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import LARGEST, times_power
-from prgd.core.namespace import like, namespace, to_host
+from prgd.core.arithmetic import LARGEST, like, namespace, times_power, to_host
 from prgd.core.threads import each
 from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
