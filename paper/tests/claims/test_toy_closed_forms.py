@@ -90,15 +90,3 @@ def test_prgd_follows_s2_and_q_before_the_projection(k, problem, iterates):
     v = after - problem.at(after).normalized_gradient
     assert v[1] == pytest.approx(float(q), rel=1e-12)
     assert v[0] == pytest.approx(after[0] + GAMMA, rel=1e-14)
-
-
-def test_prgd_beats_ngd_exponentially(problem, iterates):
-    """(S4), (S5): the margin error falls by q^2 at least every two phases, NGD's like 1/t."""
-    gap = GAMMA - np.array([problem.at(iterates[2 * k + 1].w).gamma for k in range(1, 30)])
-    ratios = gap[1:] / gap[:-1]
-    _, _, q = constants()
-    np.testing.assert_allclose(ratios[5:20], float(q), rtol=0.05)
-    ngd = GAMMA - prgd.run(problem, prgd.NGD(), stop=1000).history["margin"][1:]
-    t = np.arange(1, 1001)
-    # 1/t: t times the gap settles between constants of the attractor
-    assert 0.1 < (t * ngd)[10:].min() <= (t * ngd)[10:].max() < 2.0

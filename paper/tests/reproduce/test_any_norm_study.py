@@ -14,7 +14,7 @@ from prgd_paper.studies import _any_norm_claims as any_norm_claims
 from prgd_paper.studies import any_norm
 from prgd_paper.studies import any_norm as study
 from prgd_paper.studies._gated_inside import GatedInside
-from reproduce.tiny import rows_of, tiny
+from reproduce.tiny import rows_of
 
 import prgd
 from prgd.algorithms import SteepestDescent
@@ -30,6 +30,7 @@ def test_every_part_set_and_norm_has_rows():
     in_plane = rows[(rows.part == "plane") & (rows.norm == "l1")]
     assert set(in_plane.method) == {study.PLAIN, study.RADIAL, study.FREE, study.INSIDE, study.GATED}
     assert (rows.error > -1e-12).all()  # gamma_star is an upper bound
+    assert len(study.tasks(study.Settings())) == len(set(study.tasks(study.Settings())))
 
 
 def test_the_face_of_w_star_is_counted():
@@ -134,9 +135,3 @@ def test_progressive_steps_reach_rounding_in_the_plane(name, norm):
         rows = pd.DataFrame(study.compute(settings, f"plane_{name}_{norm}_{seed}")).set_index("method")
         assert rows.error[study.INSIDE] <= 1e-12
         assert rows.error[study.PLAIN] > 1e-6 or rows.corner.iloc[0] > 0
-
-
-def test_quick_and_full_settings_are_of_one_experiment():
-    e = tiny()["any-norm"]
-    assert e.name == "any-norm"
-    assert len(any_norm.tasks(study.Settings())) == len(set(any_norm.tasks(study.Settings())))

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prgd_paper.reproduce.make import reproduce
 from prgd_paper.reproduce.pool import ONE_THREAD, Call, TaskError, jobs_of, run_jobs
 from prgd_paper.reproduce.store import Store, to_csv, write_whole
 from reproduce.tiny import tiny
@@ -201,24 +200,3 @@ def test_a_killed_run_continues_and_ends_with_the_same_rows(tmp_path):
     assert sum(after[name] != time_ for name, time_ in before.items()) <= 1
     subprocess.run(quick(tmp_path / "whole", *options[:-1], "2"), check=True, timeout=300)
     assert _contents(rows_folder(tmp_path / "killed")) == _contents(rows_folder(tmp_path / "whole"))
-
-
-@pytest.mark.slow
-def test_a_corrupt_cache_is_computed_again_and_a_second_run_computes_nothing(tmp_path, capsys):
-    e = tiny()["table-2"]
-    given = {"quick": True, "seeds": 2, "jobs": 1, "out": tmp_path, "force": False}
-    reproduce([e], **given)
-    folder = rows_folder(tmp_path)
-    whole = _contents(folder)
-    times = {path: path.stat().st_mtime_ns for path in folder.glob("*.csv")}
-    reproduce([e], **given)
-    assert {path: path.stat().st_mtime_ns for path in times} == times
-    capsys.readouterr()
-    (folder / "seed-0.csv").write_bytes(whole["seed-0.csv"][:-20])
-    reproduce([e], **given)
-    assert "seed-0.csv does not match its checksum; it is computed again." in capsys.readouterr().err
-    assert _contents(folder) == whole
-    assert (folder / "seed-1.csv").stat().st_mtime_ns == times[folder / "seed-1.csv"]
-    reproduce([e], **given | {"force": True})
-    assert (folder / "seed-1.csv").stat().st_mtime_ns != times[folder / "seed-1.csv"]
-    assert _contents(folder) == whole

@@ -74,9 +74,6 @@ class Rows:
         h = float(self.u0 @ w) / self.gamma_star
         return h, float((w - h * self.w_star) @ self.v / (self.v @ self.v))
 
-    def length(self, h: float, x: float) -> float:
-        return self.norm(h * self.w_star + x * self.v)
-
     @property
     def rho(self) -> float:
         """In the plane xi has two directions; in l1 and l-infinity each facet of the ball is a program."""
@@ -152,7 +149,7 @@ PLANE = [smooth(name, 2, 0) for name in NORMS] + [on_a_corner("l1"), on_a_corner
 SPACE = [smooth(name, 3, seed) for name in ("l1", "linf") for seed in range(2)]
 
 
-def radial(rows: Rows, w: np.ndarray, R_0: float, g: float, m: int, eta: float, phases: int):
+def radial(rows: Rows, w, R_0: float, g: float, m: int, eta: float, phases: int, project: bool = True):
     """Yield the phase, whether it ends here, and w after each step of progressive rescaling."""
     norm, Z = rows.norm, rows.Z
     for k in range(phases):
@@ -160,7 +157,8 @@ def radial(rows: Rows, w: np.ndarray, R_0: float, g: float, m: int, eta: float, 
         yield k, False, w
         for j in range(m):
             u = weights(Z @ w) @ Z
-            w = norm.project(w + eta * norm.dual(u) / rows.B**2 * norm.steepest(u), R_0 * g**k)
+            w = w + eta * norm.dual(u) / rows.B**2 * norm.steepest(u)
+            w = norm.project(w, R_0 * g**k) if project else w
             yield k, j == m - 1, w
 
 
@@ -226,42 +224,6 @@ def test_velocity_of_theorem_2(name, seed):
             assert mu <= -np.sign(x) * across <= 2.0
 
 
-LONG = pytest.param(30.0, True, 2200, marks=pytest.mark.slow)  # far below rounding in l1 and l-infinity
-
-
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize(
-    ("eta", "project", "phases"), [(1.0, True, 150), (30.0, True, 150), (30.0, False, 150), LONG]
-)
-def test_bound_of_theorem_2(name, eta, project, phases):
-    s, m = smooth(name, 2, 3), 4
-    X, kappa = s.D + 2.0 * eta / s.B, eta * s.gamma_star * s.beyond / (2.0 * s.B**3)
-    growth = 1.0 + 0.9 * m * kappa / X
-    height = (4.0 * s.B * X + math.log(8.0 * len(s.Z) * s.B / min(s.beyond, s.rho))) / s.apart
-    R_0 = 100.0 * (height + 2.0 * X + (m + 1) * eta / s.B) * max(1.0, 1.0 / (growth - 1.0))
-    bar = growth / (1.0 - m * eta / (s.B * R_0))
-    assert X * (bar - 1.0) <= m * kappa  # the condition of the theorem
-    h, x = R_0, X
-    for k in range(phases):
-        R_k = R_0 * growth**k
-        scale = R_k / s.length(h, x)
-        h, x = scale * h, scale * x
-        for _ in range(m):
-            u = weights(s.margins(h, x)) @ s.Z
-            along, across = s.parts(s.norm.steepest(u))
-            a = eta * s.norm.dual(u) / s.B**2
-            h, x = h + a * along, x + a * across
-            if project and (length := s.length(h, x)) > R_k:
-                h, x = h * R_k / length, x * R_k / length
-            assert abs(x) <= bar * X
-            assert h > 0.0
-        length = s.length(h, x)
-        error = (s.gamma_star * (length - h) - s.margins(h, x).min()) / length  # gamma_star - gamma(w)
-        assert error <= 4.0 * s.B * bar * X / R_0 * growth**-k + 1e-15  # what rounding leaves of length - h
-        assert abs(x) / h <= 2.0 * bar * X / R_0 * growth**-k  # x and h keep their digits
-    assert phases == 150 or name not in ("l1", "linf") or abs(x) / h < 1e-23
-
-
 @pytest.mark.parametrize("name", ["l1", "linf"])
 def test_radial_steps_freeze_on_a_corner_and_steps_inside_do_not(name):
     norm = as_norm(name)
@@ -293,8 +255,8 @@ def test_radial_steps_freeze_on_a_corner_and_steps_inside_do_not(name):
 
 
 @pytest.mark.parametrize("rows", PLANE)
-@pytest.mark.parametrize(("eta", "m"), [(0.3, 2), (30.0, 40)])
-def test_bound_of_theorem_2_also_on_corners(rows, eta, m):
+@pytest.mark.parametrize(("eta", "m", "project"), [(0.3, 2, True), (30.0, 40, True), (30.0, 4, False)])
+def test_bound_of_theorem_2(rows, eta, m, project):
     if len(rows.Z) == 2:  # an inactive row, for H
         rows = Rows(**(rows.__dict__ | {"Z": np.vstack([rows.Z, 1.7 * rows.u0])}))
     rho, B, D, n = rows.rho, rows.B, rows.D, len(rows.Z)
@@ -311,7 +273,7 @@ def test_bound_of_theorem_2_also_on_corners(rows, eta, m):
         return h, rows.norm(w - h * rows.w_star)
 
     w_0 = start(rows, R_0, lambda w: split(w)[1] <= X)
-    for k, is_end, w in radial(rows, w_0, R_0, g, m, eta, 240 // m):
+    for k, is_end, w in radial(rows, w_0, R_0, g, m, eta, 240 // m, project):
         h, x = split(w)
         assert x <= (X if is_end else G * X) + SLACK
         assert h >= H

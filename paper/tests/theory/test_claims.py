@@ -191,18 +191,6 @@ def test_a_name_is_registered_once():
         claim("lemma-d.2", where="", statement="")(lambda: Finding((0.0, "==", 0.0), ""))
 
 
-def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
-    path = tmp_path / "claims.json"
-    claims_command(["lemma-d"], json=path)
-    out = capsys.readouterr().out
-    assert "does not hold        lemma-d.3" in out
-    assert "\x1b" not in out
-    assert "3 claims: 2 hold, 0 hold with a caveat, 1 does not hold" in out
-    found = json.loads(path.read_text())
-    assert [c["verdict"] for c in found] == ["holds", "holds", "does not hold"]
-    assert found[2]["figures"]["with the square"] == pytest.approx(1.0)
-
-
 def test_main_lists(capsys):
     claims_command(list_only=True)
     lines = capsys.readouterr().out.splitlines()

@@ -10,7 +10,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from prgd_paper.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
+from prgd_paper.theory.cylinder import Cylinder, favorable_cylinder, velocity_bound
 from prgd_paper.theory.infimum import check_bound, numerical_constants, velocity_infimum
 from prgd_paper.theory.ray_geometry import facets, geometry, inradius, lambda_min
 from prgd_paper.theory.samples import random_nondegenerate
@@ -313,12 +313,6 @@ def test_numerical_cylinder_is_smaller_than_the_proven_one(seed):
     assert found.D < proven.D
     W = sampled(Cylinder(found.D, 2.0 * found.D, 0.0), data, 4000, seed=0)
     assert centripetal_velocities(data, W, data.w_star).min() >= found.mu
-
-
-def test_constants_are_plain_values():
-    constants = Constants("numerical", 2.0, 0.0, math.log(0.25))
-    assert constants.epsilon == 0.5
-    assert constants.mu == pytest.approx(0.25)
 
 
 def test_toy_cylinder():

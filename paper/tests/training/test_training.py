@@ -14,7 +14,14 @@ import pytest
 import torch
 from prgd_paper.training import command as training
 from prgd_paper.training import train_loop
-from prgd_paper.training.checkpoint import NEWEST, PREVIOUS, load_checkpoint, save_checkpoint
+from prgd_paper.training.checkpoint import (
+    DAMAGED,
+    NEWEST,
+    PREVIOUS,
+    DamagedCheckpointWarning,
+    load_checkpoint,
+    save_checkpoint,
+)
 from prgd_paper.training.evaluation import evaluate
 from prgd_paper.training.images import synthetic
 from prgd_paper.training.settings import Settings, Where
@@ -192,19 +199,33 @@ training.main([*options, {str(tmp_path)!r}])
     assert resumed.epoch == 1
 
 
-def test_the_previous_checkpoint_is_kept_and_found(tmp_path):
+def _with_a_flipped_bit(content: bytes) -> bytes:
+    """Return a checkpoint with one bit flipped in the middle of its first tensor."""
+    at = content.index(b"data/0") + 200
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize("damage", [_with_a_flipped_bit, lambda content: content[:-300]])
+def test_the_previous_checkpoint_is_kept_and_found(damage, tmp_path):
     for number in (1, 2):
-        save_checkpoint(tmp_path, {"number": number})
+        save_checkpoint(tmp_path, {"number": number, "weights": torch.arange(100.0)})
+    newest, whole = tmp_path / NEWEST, (tmp_path / NEWEST).read_bytes()
     assert load_checkpoint(tmp_path, CPU)["number"] == 2
-    (tmp_path / NEWEST).unlink()
-    assert load_checkpoint(tmp_path, CPU)["number"] == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == [PREVIOUS]
+    newest.write_bytes(damage(whole))
+    with pytest.warns(DamagedCheckpointWarning, match=rf"{NEWEST} cannot be read.*goes on from .*{PREVIOUS}"):
+        assert load_checkpoint(tmp_path, CPU)["number"] == 1
+    assert (tmp_path / DAMAGED).read_bytes() == damage(whole)
+    assert load_checkpoint(tmp_path, CPU)["number"] == 1  # The damaged file is out of the way.
+    assert sorted(path.name for path in tmp_path.iterdir()) == [DAMAGED, PREVIOUS]
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
-    train(Settings(epochs=1), SMALL, Where(device="cpu", out=tmp_path))
-    with pytest.raises(ValueError, match=r"of another run: model 'cnn', not 'mlp'"):
-        Run(Settings(epochs=1, model="mlp"), SMALL, Where(device="cpu", out=tmp_path, resume=True))
+def test_a_checkpoint_of_another_model_or_of_other_images_is_refused(tmp_path):
+    train(Settings(epochs=1, model="linear"), SMALL, Where(device="cpu", out=tmp_path))
+    where = Where(device="cpu", out=tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"of another run: model 'linear', not 'mlp'"):
+        Run(Settings(epochs=1, model="mlp"), SMALL, where)
+    with pytest.raises(ValueError, match="other images or labels"):
+        Run(Settings(epochs=1, model="linear"), synthetic(160, size=8, seed=1), where)
 
 
 class _Harm:
@@ -341,6 +362,12 @@ def test_the_command_trains_resumes_and_warns(tmp_path):
     assert done.exit_code == 0, done.output
     assert done.stdout == ""
     assert len((tmp_path / "log.csv").read_text().splitlines()) == 4
+    before = (tmp_path / NEWEST).read_bytes()
+    done = CliRunner().invoke(app, [*common, "--epochs", "1"])
+    assert f"has the files of an earlier run ({NEWEST}, {PREVIOUS}, log.csv)" in done.stderr
+    assert (done.exit_code, (tmp_path / NEWEST).read_bytes()) == (2, before)
+    assert CliRunner().invoke(app, [*common, "--epochs", "1", "--force", "--quiet"]).exit_code == 0
+    assert len((tmp_path / "log.csv").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
