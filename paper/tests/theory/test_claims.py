@@ -11,7 +11,7 @@ import pytest
 from prgd_paper.claims import Claim, Finding, Judgement, claim
 from prgd_paper.claims.registry import choose
 from prgd_paper.cli.claims import all_claims, claims_command
-from prgd_paper.theory.claims import remarks
+from prgd_paper.theory.claims import dual_vector, remarks, runs
 from prgd_paper.theory.claims.toy import shrinking_factor
 
 import prgd
@@ -38,6 +38,17 @@ VERDICTS |= dict.fromkeys(FALSE, FAILS) | {"theorem-5.5-constants": OPEN}
 
 
 LOG_2 = math.log(2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fewer_sets():
+    """Let the claims that take the longest look at fewer sets; ``prgd claims`` looks at all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "SEEDS", range(7))
+        patch.setattr(remarks, "N_SETS", 3)
+        patch.setattr(remarks, "N_DRAWS", 40)
+        patch.setattr(dual_vector, "SEEDS", range(21))
+        yield
 
 
 def near(value: float) -> tuple[float, float]:
