@@ -16,7 +16,7 @@ from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, LiftTo
 from prgd_paper.claims import Finding, claim
 from prgd_paper.methods import GameDynamics
-from prgd_paper.report.elements import LEFT_OUT, STYLES, Figure, Table, log_log
+from prgd_paper.report.elements import Table
 from prgd_paper.reproduce import curves
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.theory.infimum import numerical_constants
@@ -200,23 +200,6 @@ def _n(rows: Any) -> int:
 
 def _off(rows: Any) -> float:
     return float(curves.where(rows, kind="flow").value.max())
-
-
-def draw(rows: Any, settings: Settings) -> list[Figure]:
-    """Return the curves that were fitted: direction and margin error on two of the sets."""
-    panels = []
-    for name in tasks(settings)[:2]:
-        for quantity, symbol in (("direction", "||w/||w|| - w_star||"), ("margin", "gamma_star - gamma(w)")):
-            some = curves.where(rows, kind="curve", set=name, quantity=quantity)
-            some = some[some.t <= settings.gd_steps]
-            marks = curves.error_lines(some, some.value, THEOREMS, styles={PROOF: STYLES["PRGD(poly)"]})
-            panels.append(log_log(f"{name}: {quantity} error", marks, LEFT_OUT, symbol, 1e-14, 2.0))
-    alt = (
-        "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
-        "ends as a line of slope -1, dual acceleration and game dynamics as lines of slope -2, and the "
-        "proof's PRGD bends down exponentially."
-    )
-    return [Figure("table-1", "The runs behind the fitted rates", alt, tuple(panels), columns=2)]
 
 
 class Count(NamedTuple):

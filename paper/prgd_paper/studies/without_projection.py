@@ -47,13 +47,11 @@ def tasks(settings: Settings) -> list[str]:
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return margin error and length of both kinds of PRGD on one set, with and without projection."""
     name, _, seed = task.partition("-")
-    data = (
-        datasets.digits(0, 1, settings.digit_rows)
-        if name == "digit"
-        else SETS[name](int(seed), settings.n, settings.gamma_star)
-    )
     if name == "digit":
+        data = datasets.digits(0, 1, settings.digit_rows)
         settings = replace(settings, alpha=settings.digit_power, beta=settings.digit_power)
+    else:
+        data = SETS[name](int(seed), settings.n, settings.gamma_star)
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
     problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     warm = warm_start(problem, settings.warm_up, settings.eta)

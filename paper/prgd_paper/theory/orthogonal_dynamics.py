@@ -51,9 +51,7 @@ class Orthogonal:
 
     def log_loss(self, v: Any) -> float:
         r"""Return :math:`\log L_\perp(v)`; a part of v along ``w_star`` does not count."""
-        exponent = self._exponent(v)
-        top = float(exponent.max())
-        return top + math.log(float(np.exp(exponent - top).mean()))
+        return float(log_sum_exp(self._exponent(v))) - math.log(self.geometry.n_support)
 
     def loss(self, v: Any) -> float:
         r"""Return :math:`L_\perp(v)`."""

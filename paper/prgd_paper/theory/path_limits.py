@@ -194,12 +194,3 @@ def drift_distance(problem: PathProblem) -> float:
     s = -np.log([1e-7, 1e-10])
     slope = (last - first) / np.diff(s - np.log(s))
     return float(np.linalg.norm(slope - b) / np.linalg.norm(b))
-
-
-def limit_readings(problem: PathProblem) -> Iterator[Reading]:
-    """Yield readings of E9 and E10, or of E11, of planted problems."""
-    if problem.kind in STRICT:
-        yield from expansion_readings(problem)
-        yield from one_system_readings(problem)
-    elif problem.kind in IDLE:
-        yield from drift_readings(problem)

@@ -50,14 +50,8 @@ def merge(plan: Plan, results: Results, folder: Path) -> list[Path]:
 def _run_rows(results: Results, job: Job) -> list[Row]:
     found = results.rows(job)
     name = NAMES[job.method] + (", no projection" if job.part == "unprojected" else "")
-    schedule = job.schedule if job.method == "prgd" else ""
-    head = {
-        "setting": SETTINGS[job.part],
-        "method": name,
-        "seed": job.seed,
-        "lr": job.lr,
-        "schedule": schedule,
-    }
+    head = {"setting": SETTINGS[job.part], "method": name, "seed": job.seed, "lr": job.lr}
+    head["schedule"] = job.schedule if job.method == "prgd" else ""
     rows, undone = [], 0
     for i, row in enumerate(found):
         undone += int(row["undone"] or 0)

@@ -67,17 +67,13 @@ class Job:
         return Settings(
             data=plan.data,
             algorithm=self.method,  # type: ignore[arg-type]
-            epochs=self.epochs(plan),
+            epochs=plan.epochs if self.part in ("final", "unprojected") else plan.tuning_epochs,
             lr=self.lr,
             seed=self.seed,
             project=self.part != "unprojected",
             amp=plan.amp,
             **options,
         )
-
-    def epochs(self, plan: Plan) -> int:
-        """Return how many epochs the run takes at most."""
-        return plan.epochs if self.part in ("final", "unprojected") else plan.tuning_epochs
 
 
 @dataclass(frozen=True)

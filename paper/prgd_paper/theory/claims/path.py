@@ -24,6 +24,7 @@ SETTING = (
     "points around it, in extended precision, and random w of lengths up to 3e5, half of them with sample "
     "weights, in float64."
 )
+LIMITS = (limits.expansion_readings, limits.one_system_readings)
 LIMIT_SETTING = (
     f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
     "kinds that the statement is about; entries of few bits, so that margin rows lie on the margin exactly. "
@@ -48,10 +49,9 @@ def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[Path
 
 @cache
 def _limits(kinds: tuple[str, ...]) -> dict[str, checks.Summary]:
-    """Return readings of E9 to E11 on sets of some kinds, summarised."""
-    return checks.summarise(
-        r for problem in _problems(LIMIT_SEEDS, kinds) for r in limits.limit_readings(problem)
-    )
+    """Return readings of E9 and E10, or of E11, on sets of some kinds, summarised."""
+    asked = (limits.drift_readings,) if kinds == limits.IDLE else LIMITS
+    return checks.summarise(r for p in _problems(LIMIT_SEEDS, kinds) for ask in asked for r in ask(p))
 
 
 def _finding(
