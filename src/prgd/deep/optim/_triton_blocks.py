@@ -1,4 +1,4 @@
-"""A Triton kernel that treats every tensor of a list by factors of its own, in one launch for all.
+"""Triton kernels that treat every tensor of a list by factors of its own, in one launch for all.
 
 Imported on first use. A tensor is cut into chunks, one for each program.
 """
@@ -44,6 +44,32 @@ def _combine(x, y, mask, a, b, DTYPE: tl.constexpr, SUM: tl.constexpr, BLOCK: tl
     if b != 0.0:
         total += b * tl.load(y, mask=mask).to(SUM)
     tl.store(x, total.to(DTYPE), mask=mask)
+
+
+@triton.jit
+def _loaded(pointer, count, SUM: tl.constexpr, BLOCK: tl.constexpr):
+    """Return one block of numbers, 0 beyond the count; without a mask, loads are of 16 bytes each."""
+    i = tl.arange(0, BLOCK)
+    if count == BLOCK:  # noqa: SIM108 - both ways are compiled
+        values = tl.load(pointer + i)
+    else:
+        values = tl.load(pointer + i, mask=i < count, other=0.0)
+    return values.to(SUM)
+
+
+@triton.jit
+def products_kernel(
+    addresses, other_addresses, counts, sums, chunks, DTYPE: tl.constexpr, SUM: tl.constexpr,
+    ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the sums of x x, x y and y y of every chunk, in three rows."""
+    chunk = tl.program_id(0)
+    count = tl.load(counts + chunk)
+    x = _loaded(_at(tl.load(addresses + chunk), DTYPE, ALIGNED), count, SUM, BLOCK)
+    y = _loaded(_at(tl.load(other_addresses + chunk), DTYPE, ALIGNED), count, SUM, BLOCK)
+    tl.store(sums + chunk, tl.sum(x * x, axis=0))
+    tl.store(sums + chunks + chunk, tl.sum(x * y, axis=0))
+    tl.store(sums + 2 * chunks + chunk, tl.sum(y * y, axis=0))
 
 
 @triton.jit(do_not_specialize_on_alignment=["factors", "others"])
@@ -92,23 +118,31 @@ class BlockKernels:
         at = torch.tensor(self.addresses).view(-1, count)[:, owners] + offsets * tensors[0].element_size()
         self._at, self._owners = at.to(device), owners.to(device, torch.int32)
         self._counts = (sizes - offsets).clamp(max=BLOCK).to(device, torch.int32)
+        self._chunks = owners.bincount(minlength=count).repeat(3).to(device)
+        self._sum = torch.float64 if self._dtype == torch.float64 else torch.float32
         self._is_aligned = all(address % _VECTOR_BYTES == 0 for address in self.addresses)
         self._zeros = torch.zeros(count, device=device)
 
-    def combine_(self, factors: Tensor, others: Tensor | None = None, *, into: int = 0) -> None:
-        """Multiply every tensor of one list by its factor, and add ``others`` times the other list's tensor.
+    def combine_(self, factors: Tensor, others: Tensor | None = None) -> None:
+        """Multiply every tensor of the first list by its factor, and add ``others`` times the second's.
 
-        Parameters
-        ----------
-        factors, others : Tensor of shape (tensors,). A tensor whose factor is 0 need not be finite.
-        into : the list that is changed; the other one is read if there are ``others``.
+        A tensor whose factor is 0, of shape (tensors,), need not be finite.
         """
+        others = self._zeros if others is None else others
+        self._launch(combine_kernel, self._owners, factors, others)
+
+    def products(self) -> Tensor:
+        """Return the products x x, x y and y y of each pair of tensors, in three rows."""
+        parts = torch.empty((3, len(self._owners)), dtype=self._sum, device=self._owners.device)
+        self._launch(products_kernel, parts, len(self._owners))
+        sums = torch.segment_reduce(parts.view(-1), "sum", lengths=self._chunks, unsafe=True)
+        return sums.view(3, -1)
+
+    def _launch(self, kernel: Any, *arguments: Any) -> None:
         with torch.cuda.device_of(self._at):
-            combine_kernel[(len(self._owners),)](
-                self._at[into], self._at[into if others is None else 1 - into], self._counts, self._owners,
-                factors, self._zeros if others is None else others, DTYPE=_DTYPES[self._dtype],
-                SUM=tl.float64 if self._dtype == torch.float64 else tl.float32, ALIGNED=self._is_aligned,
-                BLOCK=BLOCK, num_warps=WARPS,
+            kernel[(len(self._owners),)](
+                self._at[0], self._at[-1], self._counts, *arguments, DTYPE=_DTYPES[self._dtype],
+                SUM=_DTYPES[self._sum], ALIGNED=self._is_aligned, BLOCK=BLOCK, num_warps=WARPS,
             )  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:  # A copy has tensors at other addresses.

@@ -155,30 +155,28 @@ class Blocks:
         """
         updates = [update for block in self._updates for update in block]
 
-        def move() -> None:
-            usable = _are_usable(lengths := self._norms(self._updates)) & (hold < 0.5)
-            self._add_tensors(updates, torch.where(usable, rates * radii / lengths, 0.0))
-            usable &= _are_usable(lengths := self._norms(self._updates))
-            self._take_over(updates, usable, radii / lengths)
+        move = self._move_by_kernels if self._has_kernels else self._move_by_loops
+        self._replayed(self._move, lambda: move(updates, radii, rates, hold), [*self.tensors, *updates])
 
-        self._replayed(self._move, move, [*self.tensors, *updates])
+    def _move_by_kernels(self, updates: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        # Few launches: on a fast device each costs as much as a pass over a matrix.
+        kernels = self._kernels(self.tensors, updates)
+        WW, Wd, dd = kernels.products()
+        arcs = rates * radii
+        steps = arcs * dd.rsqrt()
+        squares = torch.addcmul(torch.addcmul(WW, arcs, arcs), steps, Wd, value=2.0)
+        factors = radii * squares.rsqrt()  # R / ||W + eta R norm(d)||
+        others = factors * steps
+        usable = others / others > hold  # 1 for a finite number that is not 0, and else NaN
+        kernels.combine_(torch.where(usable, factors, 1.0), torch.where(usable, others, 0.0))
 
-    def _add_tensors(self, updates: list[Tensor], factors: Tensor) -> None:
-        """Multiply the updates by the factors of their blocks, and add the tensors."""
-        if self._has_kernels:
-            self._kernels(self.tensors, updates).combine_(factors, torch.ones_like(factors), into=1)
-        else:
-            self._scale_(self._updates, factors)
-            torch._foreach_add_([*map(local, updates)], [*map(local, self.tensors)])
-
-    def _take_over(self, updates: list[Tensor], flags: Tensor, factors: Tensor) -> None:
-        """Set the blocks whose flag is true to their updates times their factors; others stay."""
-        if self._has_kernels:
-            factors = torch.where(flags, factors, 0.0)
-            self._kernels(self.tensors, updates).combine_((~flags).to(factors), factors)
-            return
-        self._scale_(self._updates, factors)
-        for block, others, flag in zip(self.blocks, self._updates, flags.unbind(), strict=True):
+    def _move_by_loops(self, updates: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        usable = _are_usable(lengths := self._norms(self._updates)) & (hold < 0.5)
+        self._scale_(self._updates, torch.where(usable, rates * radii / lengths, 0.0))
+        torch._foreach_add_([*map(local, updates)], [*map(local, self.tensors)])
+        usable &= _are_usable(lengths := self._norms(self._updates))
+        self._scale_(self._updates, radii / lengths)
+        for block, others, flag in zip(self.blocks, self._updates, usable.unbind(), strict=True):
             for tensor, update in zip(map(local, block), map(local, others), strict=True):
                 tensor.copy_(torch.where(flag.to(tensor.device), update, tensor))
 

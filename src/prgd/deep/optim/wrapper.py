@@ -81,6 +81,7 @@ class Wrapper(torch.optim.Optimizer):
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
+        self._stepped: list[int] = []  # the parameters of the last step, whose momentum has begun
         self._losses = RecordedLosses()
         self._number = registered(self)
 
@@ -237,13 +238,14 @@ class Wrapper(torch.optim.Optimizer):
 
     def _step_base(self, loss: Loss | None, capturing: bool) -> None:
         """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
-        gradients = [p.grad for p in self._parameters() if p.grad is not None]
+        stepped = [p for p in self._parameters() if p.grad is not None]
+        gradients: list[Any] = [p.grad for p in stepped]
         if not self._skips_on_device and any(gradient.is_sparse for gradient in gradients):
             gradients = dense_entries(gradients, self.base)
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
-        self._step_unless_non_finite(capturing)
+        self._step_unless_non_finite(stepped, capturing)
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
@@ -283,14 +285,16 @@ class Wrapper(torch.optim.Optimizer):
         """Whether the base is fused and has its state, so that it reads on the device whether to skip."""
         return self._has_stepped and getattr(self.base, "_step_supports_amp_scaling", False)
 
-    def _step_unless_non_finite(self, capturing: bool) -> None:
+    def _step_unless_non_finite(self, stepped: list[Tensor], capturing: bool) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
 
         Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
         if self._skips_on_device:
-            begin_late_momentum(self.base, has_stepped=True)
+            if (ids := [*map(id, stepped)]) != self._stepped:
+                begin_late_momentum(self.base, has_stepped=True)
+                self._stepped = ids
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:
                 self.base.step()
