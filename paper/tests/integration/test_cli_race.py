@@ -12,39 +12,31 @@ from typer.testing import CliRunner
 import prgd
 from prgd.cli.app import app
 
-OWN = '''"""Normalized gradient descent with momentum."""
-
-from __future__ import annotations
+OWN = '''"""Algorithms of a user."""
 
 from dataclasses import dataclass
 
-from prgd.algorithms import State
-
-
-@dataclass(frozen=True, eq=False)
-class Moving(State):
-    v: object = None
+from prgd.algorithms import NGD
 
 
 @dataclass(frozen=True)
-class Momentum:
-    eta: float = 1.0
+class Own(NGD):
     share: float = 0.9
 
-    def init(self, problem, w0):
-        return Moving(0, problem.at(w0), v=0.0 * w0)
-
     def step(self, problem, s):
-        v = self.share * s.v - self.eta * problem.unit * s.at.normalized_gradient
-        return Moving(s.t + 1, problem.at(s.w + v), v=v)
+        return type(self).__base__(self.share * self.eta).step(problem, s)
 
 
-class Broken(Momentum):
+class Broken(Own):
     def step(self, problem, s):
         return 1 / 0
 
 
-half = Momentum(share=0.5)
+class Nothing:
+    pass
+
+
+half = Own(share=0.5)
 '''
 
 try:
@@ -69,13 +61,13 @@ def race(*args: object, code: int = 0):
 @pytest.mark.slow
 def test_own_and_built_in_algorithms_race():
     algorithms = ("ngd", "poly=prgd --radius polynomial:0.6 --every 7 --warm-up gd:20")
-    own = ("--algorithm", "my_file.py:Momentum --share 0.8", "--algorithm", "my_file.py:half")
+    own = ("--algorithm", "my_file.py:Own --share 0.8", "--algorithm", "my_file.py:half")
     found = race(*algorithms, *own, "--steps", 60, "--out", "out")
     assert found.stderr == ""  # no progress through a pipe
     assert "best known margin: 0.121711" in found.stdout
     with Path("out/race.csv").open() as file:
         rows = list(csv.DictReader(file))
-    names = ["ngd", "poly", "Momentum --share 0.8", "half"]
+    names = ["ngd", "poly", "Own --share 0.8", "half"]
     assert list(dict.fromkeys(row["algorithm"] for row in rows)) == names
     best = json.loads(Path("out/race.json").read_text())["best_known_margin"]
     for row in rows:
@@ -109,10 +101,10 @@ def test_own_and_built_in_algorithms_race():
             "my_file.py:Nope",
             "my_file.py:Nope: no Nope. An algorithm is a class or a value with init(problem, w0)",
         ),
-        ("my_file.py:Moving", "Moving of my_file.py has no init and no step"),
+        ("my_file.py:Nothing", "Nothing of my_file.py has no init and no step"),
         ("none.py:A", "names an algorithm in a file; found no file none.py."),
         ("my_file.py:half --eta 2", "unrecognized arguments: --eta 2. In a race it takes --warm-up."),
-        ("my_file.py:Momentum --shape 1", "it takes --warm-up, --eta, --share."),
+        ("my_file.py:Own --shape 1", "it takes --warm-up, --eta, --share."),
         ("ngd --eta fast", "ngd: argument --eta: invalid float value: 'fast'."),
         ("ngdd", "Unknown algorithm 'ngdd'. Did you mean ngd"),
         ("ngd --warm-up 5", "--warm-up expects NAME:STEPS, e.g. gd:1000, or 0; got '5'."),

@@ -167,9 +167,17 @@ def test_the_introduction_measures_what_it_says():
     assert np.corrcoef(fall.x, np.log(fall.y))[0, 1] < -0.99
 
 
-def test_the_largest_files_lie_beside_the_page(tmp_path, monkeypatch, capsys):
+def test_reproduce_makes_the_named_experiment_and_the_largest_files_lie_beside_the_page(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr("prgd_paper.report.page.ROOM", 6_000)
-    text = reproduce(choose(["figure-2"]), quick=True, out=tmp_path).read_text(encoding="utf-8")
+    page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
+    text, out = page.read_text(encoding="utf-8"), capsys.readouterr().out
+    assert "prgd reproduce --only figure-2 --quick" in text
+    assert "experiments are left out here" in text
+    assert "1 claim: 1 hold" in out
+    assert f"Report: {page}" in out
+    assert "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)" in out
     inside = re.findall(r'<script type="text/plain" id="file-(.*?)"', text)
     assert inside == ["figure-2.json"]
     beside = re.findall(r'<a href="(.*?)" target="_blank"', text)
@@ -200,18 +208,6 @@ def test_what_cannot_be_done_is_said_before_work(tmp_path, monkeypatch, options,
     Path("report/rows").write_text("in the way")
     with pytest.raises((ValueError, ModuleNotFoundError), match=words):
         reproduce(choose(["figure-2"]), **{"out": tmp_path / "out", **options})
-
-
-def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
-    page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
-    text = page.read_text(encoding="utf-8")
-    assert "prgd reproduce --only figure-2 --quick" in text
-    assert "experiments are left out here" in text
-    assert all((tmp_path / "figures" / f"figure-2.{end}").is_file() for end in ("png", "svg", "pdf"))
-    out = capsys.readouterr().out
-    assert "1 claim: 1 hold" in out
-    assert f"Report: {page}" in out
-    assert "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)" in out
 
 
 # the verdicts in the documentation
