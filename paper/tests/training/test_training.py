@@ -172,33 +172,6 @@ def test_steps_that_leave_the_floating_range_are_skipped_and_counted():
 # checkpoints
 
 
-@pytest.mark.slow
-def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(tmp_path):
-    """The save at step 20 writes half of its bytes and the process gets SIGKILL."""
-    code = f"""
-import io, os, signal, torch
-from prgd_paper.training import checkpoint, command as training
-whole = torch.save
-def save(state, file):
-    if state["position"] < 20:
-        return whole(state, file)
-    stream = io.BytesIO()
-    whole(state, stream)
-    file.write(stream.getvalue()[: len(stream.getvalue()) // 2])
-    file.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.torch.save = save
-options = "--epochs 1 --device cpu --quiet --checkpoint-every 10 --out".split()
-training.main([*options, {str(tmp_path)!r}])
-"""
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
-    assert killed.returncode == -9
-    state = load_checkpoint(tmp_path, CPU)
-    assert 10 <= state["position"] < 20
-    resumed = train(Settings(epochs=1), synthetic(), Where(device="cpu", out=tmp_path, resume=True))
-    assert resumed.epoch == 1
-
-
 def _with_a_flipped_bit(content: bytes) -> bytes:
     """Return a checkpoint with one bit flipped in the middle of its first tensor."""
     at = content.index(b"data/0") + 200
