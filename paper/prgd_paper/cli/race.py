@@ -97,11 +97,11 @@ def race_command(
                 )
             check_writable(o.out)
         name, rows, *_ = open_data(data, o)
-        kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
+        kind: Any = {"norm": o.margin_norm, "fit_intercept": o.fit_intercept}
         problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
         check_starts(problem, entrants)
         kind["multi_class"] = "joint" if problem.is_joint else None
-        best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.jobs, **kind)
+        best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.n_jobs, **kind)
         if best.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not best.certificate.lower > 0.0:

@@ -167,13 +167,15 @@ class RowsOptions(FileOptions):
         Read the file (.npy, LIBSVM or Parquet) in parts at every step.
     max_memory : str or None
         Memory of the parts that are held at a time, with --out-of-core.
-    jobs : int or None
+    n_jobs : int or None
         Number of threads.
     """
 
     out_of_core: bool = data_option(False)
     max_memory: str | None = data_option(None, metavar="SIZE", shown_default=f"{DEFAULT_MEMORY >> 20}M")
-    jobs: int | None = data_option(None, flags=("--jobs", "--threads"), minimum=1, shown_default="all cores")
+    n_jobs: int | None = data_option(
+        None, flags=("--jobs", "--threads"), minimum=1, shown_default="all cores"
+    )
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,11 @@ class SeparatorOptions(RowsOptions):
 
     Parameters
     ----------
-    intercept : bool
+    fit_intercept : bool
         Fit an unpenalised intercept, or pass through the origin.
     """
 
-    intercept: bool = options.option(True)
+    fit_intercept: bool = options.option(True, flags=("--intercept",))
 
 
 @dataclass(frozen=True)

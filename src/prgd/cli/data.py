@@ -20,6 +20,7 @@ import numpy as np
 import prgd
 from prgd import datasets
 from prgd.cli.common import FileOptions, RowsOptions, class_text, say
+from prgd.cli.options import options_of
 from prgd.core.checks import as_option, unknown
 from prgd.core.types import Array
 from prgd.datasets.base import load_features
@@ -98,12 +99,6 @@ def columns(text: str | None, option: str) -> list[str | int] | None:
     return [column(cell) for cell in cells]
 
 
-def file_options(options: FileOptions) -> dict[str, Any]:
-    """Return the options of a file by their names in `prgd.datasets.load`."""
-    names = ("labels", "format", "separator", "decimal", "missing")
-    return column_options(options) | {name: getattr(options, name) for name in names}
-
-
 def column_options(options: FileOptions) -> dict[str, Any]:
     """Return the options of columns, which `prgd.open_rows` and `prgd.open_cluster` have too."""
     return {
@@ -115,16 +110,18 @@ def column_options(options: FileOptions) -> dict[str, Any]:
 
 def refuse(options: FileOptions, names: Sequence[str], why: str) -> None:
     """Raise ``ValueError`` if one of these options was given; ``why`` says what it is for."""
-    for f in fields(options):
-        if f.name in names and getattr(options, f.name) not in (None, f.default):
-            raise ValueError(f"--{f.name.replace('_', '-')} is for {why}")
+    for o in options_of(type(options)):
+        if o.name in names and getattr(options, o.name) not in (None, o.default):
+            raise ValueError(f"{o.flags[0]} is for {why}")
 
 
 def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> datasets.Dataset:
     """Return the data set that DATA names, read whole: built in, of a file, or of standard input."""
     found = built_in(data, options, *(f.name for f in fields(FileOptions)))
     if found is None:
-        read = partial(load, **file_options(options))
+        names = ("labels", "format", "separator", "decimal", "missing")
+        others = {name: getattr(options, name) for name in names}
+        read = partial(load, **column_options(options), **others)
         found = _standard_input(read, options) if data == "-" else read(data_file(data))
     for note in found.notes:
         tell(note, options)
@@ -169,7 +166,7 @@ class Opened(NamedTuple):
 
 def open_data(data: str, options: RowsOptions) -> Opened:
     """Return the rows of the data set that DATA names."""
-    memory, jobs = _memory(options), options.jobs
+    memory, jobs = _memory(options), options.n_jobs
     if not options.out_of_core:
         dataset = load_labelled(data, options)
         rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
@@ -204,7 +201,7 @@ def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
 
 def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
     """Raise ``ValueError`` if an intercept is to be fitted on rows that came without labels."""
-    if labels is None and getattr(options, "intercept", False):
+    if labels is None and getattr(options, "fit_intercept", False):
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
@@ -310,7 +307,7 @@ def open_cluster_data(cluster: str, data: str, options: RowsOptions, quiet: bool
         options.labels,
         client=None if cluster == "local" else cluster,
         **column_options(options),
-        n_jobs=options.jobs or 1,
+        n_jobs=options.n_jobs or 1,
         max_memory=memory if options.out_of_core else None,
         progress=show,
     ) as rows:

@@ -97,7 +97,10 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     with common.one_line_errors(debug, given["json"]), ExitStack() as stack:
         o = from_options(FitOptions, given)
         is_printed = outcome.is_printed(o.quiet, o.json)
-        fitting = _fitting(o, is_printed and sys.stdout.isatty())
+        passes = o.max_passes or Fitting.max_passes, o.max_passes or Fitting.max_soft_passes
+        title = "fit" if is_printed and sys.stdout.isatty() else ""
+        limits = {"max_passes": passes[0], "max_soft_passes": passes[1]}
+        fitting = Fitting.of(o, norm=o.margin_norm, title=title, **limits)
         _check_files(o)
         w0 = None if o.start is None else _load_start(o.start)
         if o.cluster is not None:
@@ -108,7 +111,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         started = time.perf_counter()
         # A fit is deterministic: one that was killed is made again, and one that was not is kept.
         start, norm = None if w0 is None else np.asarray(w0), as_norm(o.margin_norm).name
-        options = digest((start, o.tol, o.max_passes, o.intercept, o.C, o.fallback, norm, o.multi_class))
+        options = digest((start, o.tol, o.max_passes, o.fit_intercept, o.C, o.fallback, norm, o.multi_class))
         fingerprint = "" if o.out is None else f"{opened.rows.ask(Fingerprint())}-{options}"
         earlier = _earlier(o, fingerprint)
         model = earlier or _fitted(fitting, opened, w0, o.out)
@@ -131,22 +134,6 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         unproven = any(proof.is_separable is None for proof in model.proofs)
         codes = [outcome.exit_code(result) for result in model.results]
         raise typer.Exit(max(codes + [outcome.NOT_CERTIFIED] * unproven))
-
-
-def _fitting(o: FitOptions, is_shown: bool) -> Fitting:
-    """Return what `prgd.MaxMarginClassifier` does too, with the parameters of the options."""
-    return Fitting(
-        C=o.C,
-        fallback=o.fallback,
-        norm=o.margin_norm,
-        multi_class=o.multi_class,
-        fit_intercept=o.intercept,
-        tol=o.tol,
-        max_passes=o.max_passes or Fitting.max_passes,
-        max_soft_passes=o.max_passes or Fitting.max_soft_passes,
-        n_jobs=o.jobs,
-        title="fit" if is_shown else "",
-    )
 
 
 def _check_files(o: FitOptions) -> None:

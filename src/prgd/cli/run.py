@@ -122,7 +122,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         out, is_resumed = _folder(o)
         outcome.check_json(o.json, folder=out)
         name, rows, *_ = open_data(data, o)
-        problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale)
+        problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.fit_intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
         is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:

@@ -17,7 +17,7 @@ from prgd.running.progress import stage_line, tell_stage
 if TYPE_CHECKING:
     from prgd.regression import Separability
 
-ENGINE = ("out_of_core", "max_memory", "jobs")  # options of engines, which hold binomial rows alone
+ENGINE = ("out_of_core", "max_memory", "n_jobs")  # options of engines, which hold binomial rows alone
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], S
         raise ValueError("--weights names a column of a regression: give --formula too, or leave it out.")
     if options.family == "binomial":
         name, rows, *_ = open_data(data, options)
-        return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.intercept)
+        return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.fit_intercept)
     refuse(options, ENGINE, f"binomial data without --formula; got --family {options.family}. Leave one out.")
     dataset = load_labelled(data, options)
     found = Regression(
-        dataset.X, dataset.y, dataset.feature_names, options.family, options.intercept
+        dataset.X, dataset.y, dataset.feature_names, options.family, options.fit_intercept
     ).decide()
     return {"data": dataset.name, "n": dataset.X.shape[0]}, found
 
@@ -113,7 +113,7 @@ def _check_formula_options(options: SeparabilityOptions) -> None:
     named = "data without --formula: that names the columns. Leave one out."
     refuse(options, ("label", "labels", "features", "drop"), named)
     refuse(options, ENGINE, "binomial data without --formula; got --formula. Leave one out.")
-    if not options.intercept:
+    if not options.fit_intercept:
         raise ValueError("--no-intercept is for data without --formula. Write - 1 in the formula instead.")
     if options.missing not in ("refuse", "drop"):
         raise ValueError(f"--formula takes --missing refuse or drop; got {options.missing}.")

@@ -185,7 +185,10 @@ def parse(text: str, known: Mapping[str, Any], kind: str) -> Any:
         if rest:
             raise ValueError(f"The {kind} {name!r} takes no numbers; got {text!r}.")
         return form
-    numbers = _numbers(text, rest)
+    try:
+        numbers = [float(part) for part in rest.split(",")] if rest else []
+    except ValueError:
+        raise ValueError(f"Expected numbers after the colon; got {text!r}.") from None
     declared = fields(form)
     if declared and str(declared[0].type).startswith("tuple"):  # a list takes all numbers
         return form(tuple(numbers))
@@ -263,10 +266,3 @@ def _described(value: Any) -> Iterator[str]:
         yield f"{value.__module__}.{value.__qualname__}"
     else:
         yield _ADDRESS.sub("", repr(value))
-
-
-def _numbers(text: str, rest: str) -> list[float]:
-    try:
-        return [float(part) for part in rest.split(",")] if rest else []
-    except ValueError:
-        raise ValueError(f"Expected numbers after the colon; got {text!r}.") from None

@@ -6,7 +6,7 @@ import math
 import warnings
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -81,6 +81,12 @@ class Fitting:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         object.__setattr__(self, "C", checked_price(self.C))
+
+    @classmethod
+    def of(cls, options: Any, **others: Any) -> Fitting:
+        """Return the fit with the parameters that an estimator or a command line has, and with others."""
+        own = {f.name: getattr(options, f.name) for f in fields(cls) if hasattr(options, f.name)}
+        return cls(**own | others)
 
     def model(
         self, rows: Rows, X: Any = None, sample_weight: Array | None = None, starts: Sequence[Any] = ()
@@ -202,10 +208,11 @@ def choose_C(X: Any, codes: Indices, s: Array, fit_intercept: bool, n_jobs: int 
         return unit
     kept = fold >= 0
     scale = float(s.sum() / s[kept].sum())  # each of fewer rows counts as much more
-    errors = np.zeros(len(GRID))
+    prices, errors = [unit * scale * f for f in GRID], np.zeros(len(GRID))
+    options = {"fit_intercept": fit_intercept, "n_jobs": n_jobs, "scale": "none"}
     for k in range(min(FOLDS, counts)):
         train, test = np.flatnonzero(kept & (fold != k)), np.flatnonzero(fold == k)
-        errors += _errors(X, codes, s, (train, test), unit * scale, fit_intercept, n_jobs)
+        errors += _errors(X, codes, s, train, test, prices, options)
     ends = np.pad(errors, 1, mode="edge")
     smooth = 0.25 * ends[:-2] + 0.5 * errors + 0.25 * ends[2:]
     # Sums of weights are rounded: errors that differ by less are equal.
@@ -213,25 +220,16 @@ def choose_C(X: Any, codes: Indices, s: Array, fit_intercept: bool, n_jobs: int 
 
 
 def _errors(
-    X: Any,
-    codes: Indices,
-    s: Array,
-    split: tuple[Indices, Indices],
-    unit: float,
-    fit_intercept: bool,
-    n_jobs: int | None,
+    X: Any, codes: Indices, s: Array, train: Indices, test: Indices, prices: list[float], options: Any
 ) -> Array:
-    """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
-    train, test = split
+    """Return the weight of the held-out rows that are taken for another class, for each of the prices."""
     targets = [1] if codes.max() == 1 else range(codes.max() + 1)
-    prices = [unit * f for f in GRID]
-    scores = np.zeros((len(GRID), test.size, len(targets)))
+    scores = np.zeros((len(prices), test.size, len(targets)))
     rows, held, whole = X[train], X[test], WholeSums()
     for j, target in enumerate(targets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZeroRowWarning)
-            options: Any = {"fit_intercept": fit_intercept, "n_jobs": n_jobs}
-            problem = Problem(rows, codes[train] == target, scale="none", **options)
+            problem = Problem(rows, codes[train] == target, **options)
         ws, bs = zip(*soft_path(problem, s[train], prices, _TOL, whole), strict=True)
         scores[:, :, j] = (held @ np.stack(ws, axis=1) + np.array(bs)).T
     is_one = len(targets) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
@@ -146,12 +146,11 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
         rows, K, tol = given.rows, self.classes_.size, float(self.tol)
-        own = {f.name: getattr(self, f.name) for f in fields(Fitting) if hasattr(self, f.name)}
         # The hyperplane moves with the square root of the gap, so that two fits of the same rows in
         # another order agree to about 1e-3 at a gap of 1e-6. For few numbers a smaller one costs little.
         tol = min(tol, _SMALL_GAP) if rows.n * rows.d <= _FEW_ENTRIES else tol
         title = type(self).__name__ if self.verbose else ""
-        fitting = Fitting(**own | {"tol": tol, "max_passes": index(self.max_passes), "title": title})
+        fitting = Fitting.of(self, tol=tol, max_passes=index(self.max_passes), title=title)
         starts = self._starts(1 if K == 2 else K, rows.d)
         if starts and K > 2 and self.multi_class == "joint":
             starts = [np.vstack(starts)]

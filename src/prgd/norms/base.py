@@ -117,34 +117,30 @@ class Norm(ABC):
         s\rangle
 
     A norm is a value: a frozen dataclass that compares equal to another one of the same fields. A subclass
-    gives the abstract methods below; text is turned into it if `prgd.norms.NORMS` has a line for it.
-    Numbers from 1e-300 to 1e300 neither overflow nor underflow in any method.
+    gives the attributes and abstract methods below; text is turned into it if `prgd.norms.NORMS` has a line
+    for it. Numbers from 1e-300 to 1e300 neither overflow nor underflow in any method.
+
+    Attributes
+    ----------
+    name : str
+        The text that `prgd.norms.as_norm` reads back as this norm.
+    row_exponent : float
+        The q for which ``||x||_q`` is the dual norm of a row x of a problem of two classes.
+    pair_factor : float
+        The c for which ``c ||x||_q`` is the dual norm of the matrix ``(e_y - e_j) x^T`` of two classes.
+    is_rotation_invariant : bool
+        Whether rotations of the columns of w do not change the norm.
     """
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The text that `prgd.norms.as_norm` reads back as this norm."""
-
-    @property
-    @abstractmethod
-    def row_exponent(self) -> float:
-        """The q for which ``||x||_q`` is the dual norm of a row x of a problem of two classes."""
-
-    @property
-    @abstractmethod
-    def pair_factor(self) -> float:
-        """The c for which ``c ||x||_q`` is the dual norm of the matrix ``(e_y - e_j) x^T`` of two classes."""
+    name: str
+    row_exponent: float
+    pair_factor: float
+    is_rotation_invariant: bool = False
 
     @property
     def program(self) -> str:
         """The program of `prgd.solvers.programs` that maximises margins in this norm."""
         raise NotImplementedError(f"{self.name} states no program: max_margin does not solve in this norm.")
-
-    @property
-    def is_rotation_invariant(self) -> bool:
-        """Whether rotations of the columns of w do not change the norm."""
-        return False
 
     @abstractmethod
     def __call__(self, w: Array) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,30 @@ _SMALLEST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True)
-class L1(Norm):
+class AbsoluteNorm(Norm):
+    """The sum of the absolute values, or the largest one: each is the dual norm of the other."""
+
+    is_sum: ClassVar[bool]
+
+    def __call__(self, w: Array) -> float:
+        """Return the norm."""
+        return _sum(w) if self.is_sum else largest_entry(w)
+
+    def dual(self, u: Array) -> float:
+        """Return the other norm."""
+        return largest_entry(u) if self.is_sum else _sum(u)
+
+    def above(self, w: Array) -> float:
+        """Return the norm, a sum rounded upward; the largest value is exact."""
+        return float(raised_sums(w.ravel())) if self.is_sum else largest_entry(w)
+
+    def dual_above(self, u: Array) -> float:
+        """Return the dual norm, a sum rounded upward; the largest value is exact."""
+        return largest_entry(u) if self.is_sum else float(raised_sums(u.ravel()))
+
+
+@dataclass(frozen=True)
+class L1(AbsoluteNorm):
     r"""``sum_i |w_i|``, whose steepest ascent moves one coordinate: coordinate descent, boosting.
 
     .. math:: \|w\|_1 = \sum_i |w_i|, \qquad \|u\|_* = \max_i |u_i|
@@ -33,14 +57,7 @@ class L1(Norm):
     name = "l1"
     row_exponent = math.inf
     pair_factor = 1.0
-
-    def __call__(self, w: Array) -> float:
-        """Return ``sum_i |w_i|``."""
-        return _sum(w)
-
-    def dual(self, u: Array) -> float:
-        """Return ``max_i |u_i|``."""
-        return largest_entry(u)
+    is_sum = True
 
     def steepest(self, u: Array) -> Array:
         """Return the sign of the first entry of largest size, at its place, and 0 elsewhere."""
@@ -50,21 +67,13 @@ class L1(Norm):
             direction.flat[k] = np.sign(u.flat[k])
         return direction
 
-    def above(self, w: Array) -> float:
-        """Return ``sum_i |w_i|``, rounded upward."""
-        return float(raised_sums(w.ravel()))
-
-    def dual_above(self, u: Array) -> float:
-        """Return ``max_i |u_i|``, which is exact."""
-        return largest_entry(u)
-
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return 1."""
         return 1.0
 
 
 @dataclass(frozen=True)
-class Linf(Norm):
+class Linf(AbsoluteNorm):
     r"""``max_i |w_i|``, whose steepest ascent moves all coordinates alike: sign descent.
 
     .. math:: \|w\|_\infty = \max_i |w_i|, \qquad \|u\|_* = \sum_i |u_i|
@@ -79,26 +88,11 @@ class Linf(Norm):
     name = "linf"
     row_exponent = 1.0
     pair_factor = 2.0
-
-    def __call__(self, w: Array) -> float:
-        """Return ``max_i |w_i|``."""
-        return largest_entry(w)
-
-    def dual(self, u: Array) -> float:
-        """Return ``sum_i |u_i|``."""
-        return _sum(u)
+    is_sum = False
 
     def steepest(self, u: Array) -> Array:
         """Return the signs of u, 0 where u is 0."""
         return np.sign(u)
-
-    def above(self, w: Array) -> float:
-        """Return ``max_i |w_i|``, which is exact."""
-        return largest_entry(w)
-
-    def dual_above(self, u: Array) -> float:
-        """Return ``sum_i |u_i|``, rounded upward."""
-        return float(raised_sums(u.ravel()))
 
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return ``sqrt(d)`` for d entries."""
@@ -135,22 +129,8 @@ class Lp(Norm):
                 f"Lp(p) needs a finite number p above 1, since p < 1 gives no norm; got {self.p!r:.60}. "
                 "Use L1() for p = 1 and Linf() for p = inf."
             )
-        object.__setattr__(self, "p", p)
-
-    @property
-    def name(self) -> str:
-        """``lp:`` and p, with all of its digits."""
-        return f"lp:{self.p!r}".removesuffix(".0")
-
-    @property
-    def row_exponent(self) -> float:
-        """The dual exponent q."""
-        return self.p / (self.p - 1.0)
-
-    @property
-    def pair_factor(self) -> float:
-        """``2^(1/q)``."""
-        return math.pow(2.0, 1.0 - 1.0 / self.p)
+        vars(self).update(p=p, name=f"lp:{p!r}".removesuffix(".0"))  # The name has all digits of p.
+        vars(self).update(row_exponent=p / (p - 1.0), pair_factor=math.pow(2.0, 1.0 - 1.0 / p))
 
     def __call__(self, w: Array) -> float:
         """Return ``||w||_p``."""

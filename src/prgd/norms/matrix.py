@@ -164,30 +164,14 @@ class GroupNorm(MatrixNorm):
     def __post_init__(self) -> None:
         if self.axis not in ("rows", "columns"):
             raise ValueError(f"GroupNorm needs the axis 'rows' or 'columns'; got {self.axis!r}.")
-
-    @property
-    def name(self) -> str:
-        """``rows`` or ``columns``."""
-        return self.axis
-
-    @property
-    def is_rotation_invariant(self) -> bool:
-        """Whether the groups are rows."""
-        return self.axis == "rows"
+        is_rows = self.axis == "rows"
+        row_exponent, pair_factor = (2.0, 1.0) if is_rows else (math.inf, math.sqrt(2.0))
+        vars(self).update(name=self.axis, row_exponent=row_exponent, pair_factor=pair_factor)
+        vars(self).update(is_rotation_invariant=is_rows)
 
     def cone_groups(self, entries: Indices) -> Indices:
         """Return the entries of each row, or of each column."""
         return entries if self.axis == "rows" else entries.T
-
-    @property
-    def row_exponent(self) -> float:
-        """2 for rows, infinity for columns."""
-        return 2.0 if self.axis == "rows" else math.inf
-
-    @property
-    def pair_factor(self) -> float:
-        """1 for rows, the square root of 2 for columns."""
-        return 1.0 if self.axis == "rows" else math.sqrt(2.0)
 
     def __call__(self, w: Array) -> float:
         """Return the sum of the norms of the groups."""

@@ -68,7 +68,9 @@ def balance(log_sums: Array) -> Balance:
     >>> found.intercept, round(found.log_loss - 2.0, 6)  # the mean of both, and log 2
     (array([ 0.5, -0.5]), 0.693147)
     """
-    now = best = _at(log_sums, _even(log_sums))
+    # The intercepts of the smallest largest exponent are a start that no scale of the sums spoils.
+    even = best_intercept(-log_sums)[1] if np.isfinite(log_sums).any() else np.zeros(len(log_sums))
+    now = best = _at(log_sums, even)
     size = float(np.abs(log_sums[np.isfinite(log_sums)]).max(initial=0.0))  # exponents are rounded so much
     for _ in range(_SWEEPS):
         if not best.imbalance > _BALANCED * (len(log_sums) + size):
@@ -82,11 +84,6 @@ def balance(log_sums: Array) -> Balance:
         )
         best = now if now.imbalance < best.imbalance else best
     return best
-
-
-def _even(log_sums: Array) -> Array:
-    """Return the intercepts of the smallest largest exponent: a start that no scale of the sums spoils."""
-    return best_intercept(-log_sums)[1] if np.isfinite(log_sums).any() else np.zeros(len(log_sums))
 
 
 def _osborne(log_sums: Array, b: Array) -> Array:

@@ -212,14 +212,10 @@ def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
 
 def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
     """Return whether a step is to be kept."""
-    if record is None:
-        return lambda t: False
-    if isinstance(record, Collection):
-        times = frozenset(record)
-        return lambda t: t in times
-    every: int = record
-    check_integer("record", every, minimum=1)
-    return lambda t: t % every == 0
+    if record is None or isinstance(record, Collection):
+        return frozenset(() if record is None else record).__contains__
+    check_integer("record", record, minimum=1)
+    return lambda t: t % record == 0
 
 
 def _start(problem: Problem, w0: Any) -> Array:
