@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
 import prgd
-from prgd.datasets.base import load, load_features
+from prgd.datasets.base import ModelFeatures, load
 from prgd.rows import MarginsAt, Measure, open_rows
 from prgd.rows.readers.libsvm_cache import cache_libsvm
 
@@ -315,7 +315,7 @@ def _numpy_array(path: Path) -> Any:
 
 def _load_npy(path: Path, good: Good) -> None:
     _poison()
-    X, _ = load_features(path, D)
+    X, _ = load(path, model=ModelFeatures(D))
     expected = _reference(lambda: _numpy_array(path))
     _same((X, None), expected if isinstance(expected, Exception) else (expected, None))
 

@@ -16,7 +16,7 @@ from adversarial.damaged_files import CANARY, trial
 
 import prgd
 from prgd.datasets import load
-from prgd.datasets.base import load_features
+from prgd.datasets.base import ModelFeatures
 from prgd.rows.readers.libsvm_cache import cache_libsvm
 
 X = np.arange(1.0, 41.0).reshape(20, 2)
@@ -139,7 +139,7 @@ def test_broken_archives_are_refused_with_a_sentence(tmp_path, what):
 )
 def test_broken_arrays_are_refused_with_a_sentence(tmp_path, edit):
     (tmp_path / "x.npy").write_bytes(member(X, edit))
-    for read in (prgd.open_rows, lambda path: load_features(path, 2)):
+    for read in (prgd.open_rows, lambda path: load(path, model=ModelFeatures(2))):
         with pytest.raises(ValueError, match=r"x\.npy: cannot be read as a \.npy array .* numpy\.save\."):
             read(tmp_path / "x.npy")
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 import prgd
 from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
-from prgd.datasets.base import load_features
+from prgd.datasets.base import ModelFeatures
 from prgd.rows import MarginsAt
 
 SYNTHETIC = [synthetic_one, synthetic_two]
@@ -393,13 +393,13 @@ def write_features(folder, name, X):
 @pytest.mark.parametrize("name", ["rows.csv", "rows.npy", "rows.npz", "rows.parquet"])
 def test_features_without_labels(tmp_path, name):
     X = np.array([[1.0, 2.0], [3.0, 4.0]])
-    found, y = load_features(write_features(tmp_path, name, X), 2)
+    found, y = load(write_features(tmp_path, name, X), model=ModelFeatures(2))
     assert found.tolist() == X.tolist()
     assert y is None
     if name not in ("rows.npy", "rows.npz"):
-        assert load_features(tmp_path / name, 2, label=0).y.tolist() == [1, 3]
+        assert load(tmp_path / name, model=ModelFeatures(2), label=0).y.tolist() == [1, 3]
     if name == "rows.csv":  # three features are expected: the last column of two must be the label
-        assert load_features(tmp_path / name, 3).y.tolist() == [2, 4]
+        assert load(tmp_path / name, model=ModelFeatures(3)).y.tolist() == [2, 4]
     if name != "rows.csv":
         with pytest.raises(ValueError, match="expected"):
             load(tmp_path / name)
@@ -407,19 +407,19 @@ def test_features_without_labels(tmp_path, name):
 
 def test_features_with_labels(tmp_path):
     (tmp_path / "rows.csv").write_text("a,y\n1,2\n3,4\n")
-    X, y = load_features(tmp_path / "rows.csv", 2)
+    X, y = load(tmp_path / "rows.csv", model=ModelFeatures(2))
     assert X.tolist() == [[1], [3]]
     assert y.tolist() == [2, 4]
     np.savez(tmp_path / "rows.npz", X=np.eye(2), y=np.ones(2))
-    assert load_features(tmp_path / "rows.npz", 2).y.tolist() == [1, 1]
+    assert load(tmp_path / "rows.npz", model=ModelFeatures(2)).y.tolist() == [1, 1]
 
 
 def test_last_features_of_libsvm_text_may_be_missing(tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:0.5\n-1 2:3\n")
-    X, y = load_features(tmp_path / "rows.svm", 4)
+    X, y = load(tmp_path / "rows.svm", model=ModelFeatures(4))
     assert X.toarray().tolist() == [[0.5, 0, 0, 0], [0, 3, 0, 0]]
     assert y.tolist() == [1, -1]
-    assert load_features(tmp_path / "rows.svm", 1).X.shape == (2, 2)
+    assert load(tmp_path / "rows.svm", model=ModelFeatures(1)).X.shape == (2, 2)
 
 
 # Files out of core

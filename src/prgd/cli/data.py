@@ -23,7 +23,7 @@ from prgd.cli.common import FileOptions, RowsOptions, class_text, say
 from prgd.cli.options import options_of
 from prgd.core.checks import as_option, unknown
 from prgd.core.types import Array
-from prgd.datasets.base import load_features
+from prgd.datasets.base import ModelFeatures
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.files import read_labels, sniffed
@@ -167,20 +167,27 @@ class Opened(NamedTuple):
 def open_data(data: str, options: RowsOptions) -> Opened:
     """Return the rows of the data set that DATA names."""
     memory, jobs = _memory(options), options.n_jobs
-    if not options.out_of_core:
+    if options.out_of_core:
+        built_in(data, options, "out_of_core")
+        _check_parts(data, options, "--out-of-core")
+        file = data_file(data)
+        y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
+        rows: Rows = prgd.open_rows(file, y, n_jobs=jobs, max_memory=memory, **column_options(options))
+        _check_labels(data, rows.labels.classes, options)
+        tell_ids(rows, options)
+        opened = Opened(file.stem, rows)
+    else:
         dataset = load_labelled(data, options)
         rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
-        check_classes(rows)
-        return Opened(dataset.name, rows, dataset.X, dataset.feature_means)
-    built_in(data, options, "out_of_core")
-    _check_parts(data, options, "--out-of-core")
-    file = data_file(data)
-    y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
-    rows = prgd.open_rows(file, y, n_jobs=jobs, max_memory=memory, **column_options(options))
-    _check_labels(data, rows.labels.classes, options)
-    check_classes(rows)
-    tell_ids(rows, options)
-    return Opened(file.stem, rows)
+        opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means)
+    classes = rows.labels.classes
+    if classes is not None and 2 < classes.size == rows.n:
+        shown = ", ".join(class_text(c) for c in classes[:3].tolist())
+        raise ValueError(
+            f"The labels must be classes; got {classes.size:,} values, a different label in each row "
+            f"({shown}, ...). Name the column of the classes with --label."
+        )
+    return opened
 
 
 def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
@@ -189,7 +196,7 @@ def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
     def load(file: Path, **given: Any) -> datasets.Dataset:
         is_npy = (given["format"] or file.suffix.lower()[1:]) == "npy"
         if is_npy and given["labels"] is None:  # It holds rows z_i = y_i x_i.
-            return load_features(file, 0, **given)
+            given["model"] = ModelFeatures(0)
         return datasets.load(file, **given)
 
     _memory(options)
@@ -205,17 +212,6 @@ def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
-        )
-
-
-def check_classes(rows: Rows) -> None:
-    """Raise ``ValueError`` for labels that number the rows rather than tell their classes."""
-    classes = rows.labels.classes
-    if classes is not None and 2 < classes.size == rows.n:
-        shown = ", ".join(class_text(c) for c in classes[:3].tolist())
-        raise ValueError(
-            f"The labels must be classes; got {classes.size:,} values, a different label in each row "
-            f"({shown}, ...). Name the column of the classes with --label."
         )
 
 

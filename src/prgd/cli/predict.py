@@ -21,7 +21,7 @@ from prgd.cli.data import load_data, tell
 from prgd.cli.options import from_options, options_of
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
-from prgd.datasets.base import load_features
+from prgd.datasets.base import ModelFeatures
 from prgd.estimators.model import Model, classify
 from prgd.rows.readers.columns import match_names
 
@@ -141,7 +141,7 @@ def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset
             "--missing mean takes the means of the rows that the model was fitted on, and MODEL holds none: "
             "fit it with prgd fit --missing mean, or use --missing drop."
         )
-    read = partial(load_features, n_features=d, feature_names=names, feature_means=means)
+    read = partial(datasets.load, model=ModelFeatures(d, names, means))
     dataset = load_data(data, options, read)
     if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
         places = match_names(names or (), dataset.feature_names or (), data)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,30 @@ class Dataset:
         return f"Dataset({self.name!r}, {n} x {d}, {kind} {self.X.dtype})"
 
 
+class ModelFeatures(NamedTuple):
+    """The features of a model that is to classify the rows of a file, which may lack labels.
+
+    Attributes
+    ----------
+    n : int or None
+        Their number; None if there is no model, and labels are needed. A CSV or Parquet file of so many
+        columns, none of which is named as a label, has no labels. A ``.npy`` file needs none. In a LIBSVM
+        file, missing last columns are zero.
+    names : tuple of str or None
+        Columns of a file that has names too are matched by name: they are brought into this order, further
+        ones are ignored with a note, and missing ones are an error that lists them.
+    means : ndarray of shape (n,) or None
+        What ``missing="mean"`` fills in; by default the means of the file.
+    """
+
+    n: int | None = None
+    names: tuple[str, ...] | None = None
+    means: Array | None = None
+
+
+NO_MODEL = ModelFeatures()
+
+
 def load(
     path: str | os.PathLike[str],
     *,
@@ -88,6 +112,7 @@ def load(
     decimal: str = ".",
     missing: str = "refuse",
     dtype: npt.DTypeLike | None = None,
+    model: ModelFeatures = NO_MODEL,
 ) -> Dataset:
     r"""Load a data set from a LIBSVM, CSV, TSV, NPZ or Parquet file.
 
@@ -119,13 +144,16 @@ def load(
         column in this file. A missing label is refused, or dropped.
     dtype : float64 or float32, optional
         Type of ``X``; by default that of an NPZ file's floats, else float64.
+    model : ModelFeatures
+        What a model knows of its features, for rows that it is to classify; by default there is no model.
 
     Returns
     -------
     Dataset
         ``X`` is a csr_array for LIBSVM and CSR files, else an ndarray; True and False in text are 1 and 0.
         Labels are as found: float64, strings if one of them is not a number, or integers if float64 cannot
-        hold one of them (in a text file, their text). ``feature_names`` are those of the header.
+        hold one of them (in a text file, their text). ``feature_names`` are those of the header. With a
+        model, ``y`` is None if the file has no labels.
 
     Raises
     ------
@@ -148,64 +176,6 @@ def load(
     >>> dataset, dataset.y.tolist(), dataset.feature_names
     (Dataset('iris', 2 x 2, dense float64), ['setosa', 'versicolor'], ('length', 'width'))
     """
-    return load_features(
-        path,
-        None,
-        label=label,
-        labels=labels,
-        features=features,
-        drop=drop,
-        format=format,
-        separator=separator,
-        decimal=decimal,
-        missing=missing,
-        dtype=dtype,
-    )
-
-
-def load_features(
-    path: str | os.PathLike[str],
-    n_features: int | None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    feature_means: Array | None = None,
-    label: Column | None = None,
-    labels: str | os.PathLike[str] | None = None,
-    features: Sequence[Column] | None = None,
-    drop: Sequence[Column] = (),
-    format: str | None = None,
-    separator: str | None = None,
-    decimal: str = ".",
-    missing: str = "refuse",
-    dtype: npt.DTypeLike | None = None,
-) -> Dataset:
-    """Load the rows of a file that may lack labels, e.g. to predict them.
-
-    Parameters
-    ----------
-    path, label, labels, features, drop, format, separator, decimal, missing, dtype
-        As for `load`; a ``.npy`` file needs no labels.
-    n_features : int or None
-        The number of features of the model; None if there is no model, and labels are needed.
-        A CSV or Parquet file of so many columns, none of which is named as a label, has no labels. In a
-        LIBSVM file, missing last columns are zero.
-    feature_names : list of str, optional
-        The names of the features of the model. Columns of a file that has names too are matched by name:
-        they are brought into this order, further ones are ignored with a note, and missing ones are an
-        error that lists them.
-    feature_means : ndarray of shape (n_features,), optional
-        What ``missing="mean"`` fills in; by default the means of the file.
-
-    Returns
-    -------
-    Dataset
-        ``y`` is None if the file has no labels.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        As for `load`.
-    """
     kind = None if dtype is None else np.dtype(dtype)
     if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype must be float64, float32 or None; got {kind}.")
@@ -214,10 +184,10 @@ def load_features(
         None if features is None else tuple(features),
         tuple(drop),
         labels is None,
-        n_features,
-        None if feature_names is None else tuple(feature_names),
+        model.n,
+        model.names,
     )
-    wanted = Wanted(Path(path).expanduser(), columns, kind, separator, decimal, missing, feature_means)
+    wanted = Wanted(Path(path).expanduser(), columns, kind, separator, decimal, missing, model.means)
     name, found = read_file(wanted, None if labels is None else Path(labels).expanduser(), format)
     return Dataset(
         found.X,

@@ -34,18 +34,7 @@ from prgd.norms.base import raised_norm as raised_norm
 from prgd.norms.entrywise import L1, Linf, Lp
 from prgd.norms.matrix import GroupNorm, Nuclear, Spectral
 
-__all__ = [
-    "L1",
-    "L2",
-    "Frobenius",
-    "GroupNorm",
-    "Linf",
-    "Lp",
-    "Norm",
-    "Nuclear",
-    "Spectral",
-    "as_norm",
-]
+__all__ = ["L1", "L2", "Frobenius", "GroupNorm", "Linf", "Lp", "Norm", "Nuclear", "Spectral", "as_norm"]
 
 Frobenius = L2
 

@@ -39,37 +39,28 @@ _SMALL_ERROR = 1e-9  # relative error of a compensated sum that is accurate enou
 
 def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
     """Say whether weights are positive, belong to rows of the data, and have sum 1 (1/2 in each class)."""
-    indices, p, count = weights.indices, weights.values, problem.n_terms
+    indices, count = weights.indices, problem.n_terms
     if not indices.size or indices.min() < 0 or indices.max() >= count or (np.diff(indices) <= 0).any():
         return False
     sample_weight, rows = problem.labels.sample_weight, problem.coding.rows_of(indices)
     if sample_weight.size and not sample_weight[rows].all():  # rows of weight 0 are not there
         return False
+    # Where the weights are integers, the values are their roundings, some of them perhaps zero.
+    is_exact = weights.integers is not None
+    p = np.array(weights.integers, dtype=object) if is_exact else weights.values
+    if p.size != indices.size or not (p > 0).all():
+        return False
     if problem.is_joint:
-        return _is_joint_simplex(problem, weights)
-    signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
-    groups = [signs > 0, signs < 0] if problem.fit_intercept else [signs > 0]
-    exact = weights.integers
-    if exact is not None:  # the values are roundings, some of them perhaps zero
-        if len(exact) != p.size:
+        own, against = problem.labels.pair_classes(indices)
+        # Weights that balance exactly are rounded to a grid; the bound divides them by their sum.
+        if (own == against).any() or not (is_exact or abs(math.fsum(p) - 1.0) <= 1e-9):
             return False
-        totals = [sum(k for k, mine in zip(exact, group.tolist(), strict=True) if mine) for group in groups]
-        return min(exact) > 0 and len(set(totals)) == 1
-    sums = [math.fsum(p[group]) * len(groups) for group in groups]
-    return bool(p.min() > 0.0 and all(abs(total - 1.0) <= 1e-12 for total in sums))
-
-
-def _is_joint_simplex(problem: Problem, weights: DualWeights) -> bool:
-    """Say whether weights of pairs are positive, of sum 1 and, with intercepts, balance exactly."""
-    pairs, K = weights.indices, problem.shape[0]
-    own, against = problem.labels.pair_classes(pairs)
-    p = weights.values if weights.integers is None else np.array(weights.integers, dtype=object)
-    if p.size != pairs.size or (own == against).any() or not (p > 0).all():
-        return False
-    # Weights that balance exactly are rounded to a grid; the bound divides them by their sum.
-    if weights.integers is None and abs(math.fsum(p) - 1.0) > 1e-9:
-        return False
-    return not problem.fit_intercept or is_balanced(pairs, p, own, K)
+        return not problem.fit_intercept or is_balanced(indices, p, own, problem.shape[0])
+    signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
+    groups = [p[signs > 0], p[signs < 0]] if problem.fit_intercept else [p]
+    if is_exact:
+        return len({sum(group.tolist()) for group in groups}) == 1
+    return all(abs(math.fsum(group) * len(groups) - 1.0) <= 1e-12 for group in groups)
 
 
 def _joint_upper(problem: Problem, weights: DualWeights) -> float:

@@ -124,14 +124,12 @@ class Joint(Coding):
         if mass.size:
             with np.errstate(divide="ignore"):  # rows of weight 0 have no weight in the logarithm either
                 counted += np.log(mass)[:, None]
-        largest = counted.max()
         if self.by_class:
             groups = self.groups()
             sums = [np.logaddexp.reduce(counted[group], initial=-np.inf) for group in groups]
             b = balance(np.reshape(sums, (self.K, self.K))).intercept
             counted = counted + (b - b[self.labels.codes][:, None])
-            largest = counted.max()
-        p = np.exp(counted - largest).ravel()
+        p = np.exp(counted - counted.max()).ravel()
         return np.asarray(p / p.sum())
 
     def normalized(self, indices: Indices, p: Array) -> Array:
