@@ -29,7 +29,8 @@ from prgd.rows.tally import SECOND, Tally, merge_slices
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES, MAX_SLICES = 2**21, 64
 JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
-_JOINT_BLOCK_BYTES = 2**17  # a block of a joint pass stays in the second-level cache
+PLAIN_SLICES = 16  # largest number of slices that NumPy or SciPy sum: each takes them 0.1 ms
+_SMALL_PRODUCT = 2**18  # multiplications of a product up to which BLAS takes one thread by itself
 # The kinds of storage, by the number of their arrays: rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = 1, 2, 3
 _BLOCK = 16  # rows of a dense block: they are so few that the memory never waits for the exponentials
@@ -117,7 +118,8 @@ class ArrayRows(PlainRows):
         labels = self.labels if labels is None else labels
         if type(query) in self.own_answers and (query.is_repeated or not self.is_small):
             return super().ask(query, labels)
-        if self.is_small:
+        is_large = isinstance(query, JointTallyAt) and self.n * query.numbers > _SMALL_PRODUCT
+        if self.is_small and not is_large:
             return query.answer(self._plain, labels)
         slices = [slice(int(a), int(b)) for a, b in pairwise(self._slices_of(query))]
 
@@ -133,10 +135,8 @@ class ArrayRows(PlainRows):
 
     def _slices_of(self, query: Query[Any]) -> Indices:
         """Return the bounds of slices whose answers together take little memory."""
-        bounds = self._storage.bounds
-        if not isinstance(query, JointTallyAt):
-            return bounds
-        most = max(JOINT_BYTES // (8 * query.numbers), 2)
+        bounds, numbers = self._storage.bounds, query.numbers if isinstance(query, JointTallyAt) else 1
+        most = min(max(JOINT_BYTES // (8 * numbers), 2), PLAIN_SLICES)
         return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
 
     @property
@@ -181,30 +181,6 @@ class ArrayRows(PlainRows):
             return frozen(np.empty((0, 2) if self.is_sparse else 0))
         v = np.ascontiguousarray(query.second, dtype=np.float64)
         return frozen(np.stack([query.w, v], axis=1) if self.is_sparse else v)
-
-    def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
-        from prgd.rows import _joint_kernels
-
-        s, bounds, classes = self._storage, self._slices_of(query), len(query.w) if query.by_class else 1
-        W = np.ascontiguousarray(query.w.T if s.is_sparse else query.w)
-        scalars = np.empty((bounds.size - 1, classes**2, SECOND))
-        vectors = np.empty((bounds.size - 1, classes, *W.shape))
-        rows, weights = np.arange(self.n), labels.sample_weight
-        if query.by_class:  # in each slice the rows of a class come together
-            codes = labels.codes.astype(np.uint16) if len(W) < 2**16 else labels.codes
-            rows = np.concatenate([a + np.argsort(codes[a:b], kind="stable") for a, b in pairwise(bounds)])
-            weights = weights[rows] if weights.size else weights
-        y, block = labels.codes[rows], min(max(_JOINT_BLOCK_BYTES // (64 * self.d), 2), 32) * 8
-
-        def work(first: int, last: int) -> None:
-            _joint_kernels.joint_slices(
-                s.A, rows, y, weights, labels.signs, W, query.loss.code, block,
-                bounds, first, last, scalars, vectors,
-            )  # fmt: skip
-
-        self._each(work, bounds.size - 1)
-        vectors = vectors.swapaxes(2, 3) if s.is_sparse else vectors
-        return merge_slices(scalars, vectors.reshape(bounds.size - 1, classes**2, -1))
 
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
@@ -260,7 +236,6 @@ class ArrayRows(PlainRows):
 
     own_answers: ClassVar = {
         TallyAt: _tally,
-        JointTallyAt: _joint_tally,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         Measure: _measure,

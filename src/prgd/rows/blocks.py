@@ -94,9 +94,10 @@ def row_squares(block: Any) -> Array:
         return np.asarray(np.einsum("ij,ij->i", block, block))
     if not is_sparse(block):
         return to_host(namespace(block).linalg.vector_norm(block, dim=1) ** 2)
-    # A number after the last one lets an empty row at the end have a start, as reduceat wants.
-    sums = np.add.reduceat(np.append(block.data**2, 0.0), block.indptr[:-1])
-    return np.where(np.diff(block.indptr) > 0, sums, 0.0)
+    sums, is_filled = np.zeros(block.shape[0]), np.diff(block.indptr) > 0
+    if is_filled.any():  # reduceat gives an empty row the number after it
+        sums[is_filled] = np.add.reduceat(block.data**2, block.indptr[:-1][is_filled])
+    return sums
 
 
 def pair_rows(X: Any, plus: Indices, minus: Indices, K: int) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from prgd.core.arithmetic import UNIT_ROUNDOFF, like, namespace, to_host
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Query, places_within
-from prgd.rows.labels import Labels
+from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
     AccurateAt,
@@ -29,17 +30,17 @@ from prgd.rows.queries import (
 )
 from prgd.rows.tally import MARGIN, Tally, merge
 
-_BLOCK_ENTRIES = 2**20  # entries of the rows that are multiplied at a time
+_BLOCK_ENTRIES = 2**18  # entries of the rows that are multiplied at a time: they stay in the cache
 
 
-def block_rows(rows: LeafRows, vectors: int) -> int:
-    """Return the number of rows of a block: many more than the vectors that are made of its rows."""
-    return max(_BLOCK_ENTRIES // rows.row_entries, 8 * vectors)
+def block_rows(rows: LeafRows, numbers: int) -> int:
+    """Return the rows of a block that stays in the cache, many more than vectors of so many numbers take."""
+    return max(_BLOCK_ENTRIES, 8 * numbers) // rows.row_entries
 
 
 def pair_margins(rows: LeafRows, W: Array, intercept: Array | None, labels: Labels) -> Array:
     """Return the margin of every row against every class, of shape (n, K), infinite for its own."""
-    blocks = rows.blocks(block_rows(rows, len(W)))
+    blocks = rows.blocks(block_rows(rows, W.size))
     with np.errstate(over="ignore", invalid="ignore"):  # products may leave the floating range
         products = np.concatenate([to_host(block @ like_block(block, W.T)) for _, block in blocks])
         return margins_of(products if intercept is None else products + intercept, labels.codes)
@@ -79,25 +80,46 @@ class JointTallyAt(TallyAt):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Multiply each block of rows by the vectors of all classes, and by the weights that follow."""
-        return self.of_blocks(rows.blocks(block_rows(rows, self.numbers // rows.d)), labels)
+        return self.of_blocks(rows.blocks(block_rows(rows, self.numbers)), labels)
 
     def of_blocks(self, blocks: Iterable[tuple[slice, Block]], labels: Labels) -> Tally:
         """Return the Tally of consecutive blocks, which are arrays, CSR arrays or tensors."""
         found: list[Tally] = []
         for at, block in blocks:
-            W, (codes, s) = like_block(block, self.w), labels.of_block(at)
-            products = (block @ W.T).T if hasattr(block, "indptr") else W @ block.T
-            is_on_host = isinstance(products, np.ndarray)
-            products = np.ascontiguousarray(products) if is_on_host else products.double()
-            with np.errstate(invalid="ignore", over="ignore"):
-                part = (self._by_class if self.by_class else self._one_group)(block, products, codes, s)
-            found.append(part)
+            codes, s = labels.of_block(at)
+            if self.by_class:  # rows of a class come together
+                order = namespace(codes).argsort(codes)
+                block = block.take(order, 0) if isinstance(block, np.ndarray) else block[order]
+                codes, s = codes[order], None if s is None else s[order]
+            if isinstance(codes, np.ndarray):
+                found.append(self._host_tally(block, codes, frozen(np.empty(0) if s is None else s)))
+            else:
+                products = (like(block, self.w) @ block.T).double()
+                tally = self._tally_by_class if self.by_class else self._tally
+                found.append(tally(block, products, codes, s))
         return merge(found)
 
-    def _one_group(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
-        """Return the Tally of a block from its products, of shape (K, rows)."""
-        xp, m = namespace(products), len(codes)
-        at = xp.arange(m) if xp is np else xp.arange(m, device=products.device)
+    def _host_tally(self, block: Block, codes: Any, s: Array) -> Tally:
+        """Return the Tally of an array or CSR array; with ``by_class``, codes ascend."""
+        from prgd.rows import _joint_kernels
+
+        K, d = self.w.shape
+        with np.errstate(invalid="ignore", over="ignore"):
+            S = np.ascontiguousarray((block @ self.w.T).T)
+            scalars = Tally.identity(K * K if self.by_class else 1, 0).scalars
+            if not self.by_class:
+                _joint_kernels.weigh_pairs(S, frozen(codes), s, self.loss.code, scalars)
+                return Tally(scalars, np.asarray(S @ block).reshape(1, -1))
+            ends, vectors = np.cumsum(np.bincount(codes, minlength=K)), np.zeros((K, K, d))
+            _joint_kernels.weigh_classes(S, ends, s, scalars)
+            for k, (first, last) in enumerate(pairwise([0, *ends.tolist()])):
+                if first < last:
+                    vectors[k] = S[:, first:last] @ block[first:last]
+            return Tally(scalars, vectors.reshape(K * K, d))
+
+    def _tally(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
+        """Return the Tally of a tensor from its products, of shape (K, rows)."""
+        xp, at = namespace(products), namespace(products).arange(len(codes), device=products.device)
         s = xp.ones_like(products[0]) if s is None else s
         products -= products[codes, at]  # minus the margins
         products[codes, at] = -xp.inf
@@ -109,32 +131,27 @@ class JointTallyAt(TallyAt):
         scalars[MARGIN] = xp.where(s > 0.0, -top, xp.inf).min()
         relative *= -terms / total
         relative[codes, at] = terms
-        vector = to_host(like_block(block, relative) @ block)
+        vector = to_host(like(block, relative) @ block)
         return Tally(to_host(scalars)[None], np.asarray(vector, np.float64).reshape(1, -1))
 
-    def _by_class(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
-        """Return the Tally of a block for each pair of classes."""
+    def _tally_by_class(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
+        """Return the Tally of a tensor for each pair of classes, whose codes ascend."""
         xp, (K, d) = namespace(products), self.w.shape
         tally = Tally.identity(K * K, d)
         scalars, vectors = tally.scalars.reshape(K, K, -1), tally.vector.reshape(K, K, d)
-        for k in range(K):
-            mine = xp.nonzero(codes == k)[0] if xp is np else xp.nonzero(codes == k)[:, 0]
-            if not len(mine):
+        ends = np.cumsum(to_host(xp.bincount(codes, minlength=K))).tolist()
+        for k, (first, last) in enumerate(pairwise([0, *ends])):
+            if first == last:
                 continue
-            gaps = products[:, mine]
-            gaps -= gaps[k].copy() if xp is np else gaps[k].clone()
-            mass = None if s is None else s[mine]
-            if mass is not None:
-                gaps[:, mass == 0.0] = -xp.inf
+            gaps = products[:, first:last] - products[k, first:last]
+            mass = xp.ones_like(gaps[0]) if s is None else s[first:last]
+            gaps[:, mass == 0.0] = -xp.inf
             top = xp.amax(gaps, 1)
-            weights = xp.exp(gaps - xp.where(top > -xp.inf, top, 0.0)[:, None])
-            if mass is not None:
-                weights *= mass
+            weights = xp.exp(gaps - xp.where(top > -xp.inf, top, 0.0)[:, None]) * mass
             weights[k] = 0.0
-            vectors[k] = to_host(like_block(block, weights) @ block[mine])
+            vectors[k] = to_host(like(block, weights) @ block[first:last])
             top, sums = to_host(top), to_host(weights.sum(1))
-            count = float(len(mine) if mass is None else mass.sum())
-            scalars[k] = np.stack([top, sums, top, sums, -top, np.full(K, count)], axis=1)
+            scalars[k] = np.stack([top, sums, top, sums, -top, np.full(K, float(mass.sum()))], axis=1)
             scalars[k, k] = Tally.identity(1, 0).scalars[0]
         return tally
 
