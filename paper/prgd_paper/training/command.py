@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from prgd.cli.options import add_arguments, from_options
+from prgd.cli.options import from_options
 from prgd.core.checks import check_writable
 from prgd.deep.homogeneity import NotHomogeneousWarning
 from prgd_paper.training.checkpoint import NEWEST, PREVIOUS, DamagedCheckpointWarning
 from prgd_paper.training.cifar import cifar10, fetch_cifar10
 from prgd_paper.training.images import Images, synthetic
 from prgd_paper.training.logs import CSV_NAME
-from prgd_paper.training.settings import DEFAULT_FOLDER, Launch, Settings, Where
+from prgd_paper.training.settings import DEFAULT_FOLDER, Launch, Settings, Where, add_arguments
 from prgd_paper.training.train_loop import Run
 
 WARNINGS = (NotHomogeneousWarning, DamagedCheckpointWarning)  # those that the command always shows

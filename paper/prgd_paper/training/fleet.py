@@ -24,12 +24,12 @@ from pathlib import Path
 import torch
 
 import prgd
-from prgd.cli.options import add_arguments, from_options
+from prgd.cli.options import from_options
 from prgd_paper.training.checkpoint import NEWEST
 from prgd_paper.training.command import open_images, prepare_device
 from prgd_paper.training.images import Images
 from prgd_paper.training.plan import Job, Plan, Results
-from prgd_paper.training.settings import DEFAULT_FOLDER, Where
+from prgd_paper.training.settings import DEFAULT_FOLDER, Where, add_arguments
 from prgd_paper.training.train_loop import Run
 
 TRIES, MAX_FAILURES = 2, 8  # tries of one run, and failures of all runs after which none is started

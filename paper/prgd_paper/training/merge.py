@@ -12,9 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from prgd.cli.options import add_arguments, from_options
+from prgd.cli.options import from_options
 from prgd_paper.training.logs import Row, write_csv
 from prgd_paper.training.plan import METHODS, SCHEDULES, Job, Plan, Results
+from prgd_paper.training.settings import add_arguments
 
 KEPT = ("test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from prgd.cli.options import check_choices, option
+from prgd.cli.options import option
 from prgd.core.files import atomic_write
 from prgd_paper.training.logs import write_csv
-from prgd_paper.training.settings import Settings
+from prgd_paper.training.settings import Settings, check_choices
 
 METHODS = ("gd", "ngd", "prgd")
 PRINTED = "printed"  # name of the schedule of Appendix E.2, and of the part with all of its configuration

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from argparse import ArgumentParser
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from prgd.cli.options import COMPUTING, DATA, OUTPUT, check_choices, option
-from prgd.core.checks import check_integer, check_positive
+from prgd.cli.options import COMPUTING, DATA, OUTPUT, option, options_of
+from prgd.core.checks import check_integer, check_positive, unknown
 from prgd.schedules import APPENDIX_RADII, Polynomial, PowerTimes
 
 if TYPE_CHECKING:
@@ -221,3 +222,27 @@ class Launch:
         0, "Threads of the CPU.", panel=COMPUTING, shown_default="PyTorch's choice", minimum=0
     )
     force: bool = option(False, "Replace the files of an earlier run in --out.", panel=OUTPUT)
+
+
+def add_arguments(parser: ArgumentParser, *forms: type[Any]) -> None:
+    """Add one option for each field of the dataclasses to a parser."""
+    for o in (o for form in forms for o in options_of(form)):
+        common: dict[str, Any] = {"dest": o.name, "default": o.default}
+        if o.kind is not bool:
+            common["nargs"] = "+" if isinstance(o.default, tuple) else None
+            help = f"{o.help} [default: {o.shown_default or o.default}]"
+            parser.add_argument(*o.flags, type=o.kind, metavar=o.metavar, help=help, **common)
+        elif o.default:
+            help = f"Switch off: {o.help}"
+            parser.add_argument(f"--no-{o.flags[0][2:]}", action="store_false", help=help, **common)
+        else:
+            parser.add_argument(*o.flags, action="store_true", help=o.help, **common)
+
+
+def check_choices(value: Any) -> None:
+    """Raise ``ValueError`` unless each field of a Literal type, or of a tuple of one, holds its values."""
+    for o in options_of(type(value)):
+        found = getattr(value, o.name)
+        for one in found if isinstance(found, tuple) else (found,):
+            if o.choices and one not in o.choices:
+                raise unknown(o.name.replace("_", " "), one, o.choices)

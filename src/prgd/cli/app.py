@@ -56,20 +56,15 @@ app = typer.Typer(
 )
 
 
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
-        typer.echo(f"prgd {prgd.__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def root(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     """Maximum-margin classifiers by progressive norm rescaling, with a certificate."""
+    if version:
+        typer.echo(f"prgd {prgd.__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,22 +1,18 @@
 """Options of a command line: one for each field of a dataclass.
 
-`prgd.cli.common.with_options` shows options by Typer, and `add_arguments` by argparse. A field's metadata
-holds what the help shows; a field without metadata is described by its entry in the docstring of the class.
-This module imports neither torch nor Typer: ``prgd train --help`` is quick, and ``prgd.deep`` needs no Typer.
+`prgd.cli.common.with_options` shows options by Typer. A field's metadata holds what the help shows; a field
+without metadata is described by its entry in the docstring of the class.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
-
-from prgd.core.checks import unknown
 
 # panels of the help
 DATA, METHOD, COMPUTING, STOP, OUTPUT = "Data", "Algorithm", "Computing", "When to stop", "Output"
@@ -100,30 +96,6 @@ def from_options(form: type[Form], given: Mapping[str, Any]) -> Form:
     """Return the dataclass with the values of its options that ``given`` holds by field name."""
     values = {o.name: given[o.name] for o in options_of(form)}
     return form(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
-
-
-def add_arguments(parser: ArgumentParser, *forms: type[Any]) -> None:
-    """Add one option for each field of the dataclasses to a parser."""
-    for o in (o for form in forms for o in options_of(form)):
-        common: dict[str, Any] = {"dest": o.name, "default": o.default}
-        if o.kind is not bool:
-            common["nargs"] = "+" if isinstance(o.default, tuple) else None
-            help = f"{o.help} [default: {o.shown_default or o.default}]"
-            parser.add_argument(*o.flags, type=o.kind, metavar=o.metavar, help=help, **common)
-        elif o.default:
-            help = f"Switch off: {o.help}"
-            parser.add_argument(f"--no-{o.flags[0][2:]}", action="store_false", help=help, **common)
-        else:
-            parser.add_argument(*o.flags, action="store_true", help=o.help, **common)
-
-
-def check_choices(value: Any) -> None:
-    """Raise ``ValueError`` unless each field of a Literal type, or of a tuple of one, holds its values."""
-    for o in options_of(type(value)):
-        found = getattr(value, o.name)
-        for one in found if isinstance(found, tuple) else (found,):
-            if o.choices and one not in o.choices:
-                raise unknown(o.name.replace("_", " "), one, o.choices)
 
 
 def _kind(hint: Any) -> tuple[type, tuple[str, ...]]:
