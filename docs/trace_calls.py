@@ -13,6 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,7 @@ class Trace:
             sys.setprofile(None)
 
     def _note(self, frame: Any, event: str, _: Any) -> None:
-        file = _file(frame)
-        if event != "call" or file is None:
+        if event != "call" or (file := _file(frame)) is None:
             return
         if file not in self.files and frame.f_code.co_name != "<module>":
             self.files.append(file)
@@ -79,7 +79,12 @@ class Trace:
 
 
 def _file(frame: Any) -> str | None:
-    path = Path(frame.f_code.co_filename)
+    return _name_of(frame.f_code.co_filename)
+
+
+@cache
+def _name_of(filename: str) -> str | None:
+    path = Path(filename)
     if SOURCE in path.parents:
         return str(path.relative_to(SOURCE))
     return f"prgd_paper/{path.relative_to(PAPER)}" if PAPER in path.parents else None

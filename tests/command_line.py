@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -37,6 +38,13 @@ def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PRGD_CACHE", str(tmp_path / "cache"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def quick_figures(monkeypatch):
+    """Write the length of the history in the place of its figure, which takes longer than a short run."""
+    write = "prgd.plots.save_gap_png"
+    monkeypatch.setattr(write, lambda history, path, _: Path(path).write_text(str(len(history))))
 
 
 def call(*args: object, code: int = 0, input: bytes | None = None, **env: str):
@@ -111,11 +119,25 @@ class Terminal:
                 break
             self.seen += chunk.decode(errors="replace")
 
+    def interrupt_after(self, pattern: str) -> None:
+        """Send SIGINT once a pattern appears, and expect that the process ends as interrupted."""
+        try:
+            self.read(pattern)
+            self.process.send_signal(signal.SIGINT)
+            assert self.end() == 130
+        finally:
+            self.process.kill()
+            self.process.wait()
+
     def end(self) -> int:
         self.read(None)
         code = self.process.wait(timeout=30)
         os.close(self.master)
         return code
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def interrupt_at(monkeypatch, algorithm: type, t: int) -> None:

@@ -3,10 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+from shared import python
 
 TESTS = Path(__file__).parent
 
@@ -49,13 +49,6 @@ class Copy:
 
     def python(self, *args: object, code: int = 0) -> tuple[str, str]:
         """Run Python with the copy, and return its standard output and standard error."""
-        found = subprocess.run(
-            [sys.executable, *map(str, args)],
-            cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": f"{self.folder}{os.pathsep}{TESTS}", "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert found.returncode == code, found.stderr
+        variables = {"PYTHONPATH": f"{self.folder}{os.pathsep}{TESTS}", "COLUMNS": "100"}
+        found = python(*args, code=code, cwd=self.folder, env=variables)
         return found.stdout, found.stderr

@@ -1,12 +1,28 @@
-"""Folders that are dear to make: the first test process makes each, and all processes of one run share it."""
+"""What tests of many rooms use: Python in a process of its own, and folders that are dear to make."""
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+
+
+def python(*arguments: object, code: int = 0, env: dict[str, str] | None = None, **options: object):
+    """Run Python with arguments and more variables; return what it wrote, and insist on its exit code."""
+    command = [sys.executable, *map(str, arguments)]
+    options = {
+        "capture_output": True,
+        "text": True,
+        "timeout": 300,
+        "env": os.environ | (env or {}),
+    } | options
+    ended = subprocess.run(command, **options)
+    assert ended.returncode == code, ended.stderr
+    return ended
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -65,9 +65,10 @@ def move_error(weights, steps, radii, rates, hold=NO):
 
 
 def lists(dtype=torch.float32, *, scale=1e-3):
-    """Return weights and steps: odd sizes, one number, several chunks, an order of dimensions of its own."""
-    weights = [draw(shape, dtype) for shape in [(7, 11), (1,), (3, 5, 3, 3), (4096,), (90, 101), (2, 4097)]]
-    weights[2] = weights[2].to(memory_format=torch.channels_last)
+    """Return weights and steps: one number, several chunks, an order of dimensions of its own, odd sizes."""
+    shapes = [(3, 5, 3, 3), (1,), (2, 4097)] + ([(7, 11), (4096,)] if dtype == torch.float32 else [])
+    weights = [draw(shape, dtype) for shape in shapes]
+    weights[0] = weights[0].to(memory_format=torch.channels_last)
     return weights, [torch.empty_like(w).copy_(scale * draw(w.shape)) for w in weights]
 
 
@@ -105,8 +106,8 @@ def main():
         blocks_of(large).project_(torch.ones(3), NO)
     expected = [torch.zeros(5), torch.full((3,), 1e25), torch.full((3,), 3.0**-0.5)]
     cases["float32: norms of 0 and beyond the range"] = error(large, [t.double() for t in expected])
-    views = unaligned(6)
-    cases["float32: unaligned"] = move_error(views, unaligned(6), radii_of(views), rates)
+    views = unaligned(4)
+    cases["float32: unaligned"] = move_error(views, unaligned(4), radii_of(views), rates[:4])
     for name, found in cases.items():
         print(f"{name}: {found:.3e}")
 

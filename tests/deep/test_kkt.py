@@ -261,13 +261,9 @@ def test_data_that_are_not_separated_have_no_feasible_point(binary):
     assert math.isnan(found.multiplier_sum)
     assert -1.0 <= found.cosine < 0.0
     assert found.margin < 0.0
-
-
-def test_a_network_of_zeros_separates_nothing(binary):
-    X, y, w = binary
-    found = kkt_residual(linear(0.0 * w), [tensors(X, y)], degree=1.0)
-    assert found.margin == found.norm == found.cosine == 0.0
-    assert found.epsilon == math.inf
+    zeros = kkt_residual(linear(0.0 * w), [tensors(X, y)], degree=1.0)
+    assert zeros.margin == zeros.norm == zeros.cosine == 0.0
+    assert zeros.epsilon == math.inf
 
 
 def test_a_network_that_is_not_homogeneous_is_said(easy):

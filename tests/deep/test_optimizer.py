@@ -5,13 +5,12 @@ import copy
 import io
 import math
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from shared import python
 from small_network import BASES, examples, flat, network
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -463,6 +462,4 @@ for _ in range(3):
 print(optimizer.k)
 """
     blocked = ["scipy", "numba", "sklearn", "pandas", "matplotlib", "rich", "typer", "pyarrow"]
-    command = [sys.executable, "-W", "error", "-c", code, *blocked]
-    out = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert out.stdout.strip() == "1", out.stderr
+    assert python("-W", "error", "-c", code, *blocked).stdout.strip() == "1"

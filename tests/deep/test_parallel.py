@@ -19,20 +19,19 @@ from torch.nn.parallel import DistributedDataParallel
 from prgd import deep
 from prgd.schedules import Every, Polynomial
 
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-if size > 1:
-    dist.init_process_group("gloo")
-    from torch.distributed.fsdp import fully_shard
-    from torch.distributed.device_mesh import init_device_mesh
-    mesh = init_device_mesh("cpu", (size,))
-found = {}
-for kind in ("ddp", "fsdp"):
+rank, found = int(os.environ["RANK"]), {}
+for kind in ("alone", "ddp", "fsdp"):
+    if kind == "ddp":
+        dist.init_process_group("gloo")
+        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.device_mesh import init_device_mesh
+        mesh = init_device_mesh("cpu", (2,))
     torch.manual_seed(0)
     layers = torch.nn.Linear(6, 16, bias=False), torch.nn.ReLU(), torch.nn.Linear(16, 3, bias=False)
     model = torch.nn.Sequential(*layers)
     inputs, targets = torch.randn(32, 6), torch.randint(0, 3, (32,))
-    part = slice(32 // size * rank, 32 // size * (rank + 1))
-    if size > 1:
+    part = slice(None) if kind == "alone" else slice(16 * rank, 16 * (rank + 1))
+    if kind != "alone":
         model = DistributedDataParallel(model) if kind == "ddp" else fully_shard(model, mesh=mesh)
     norms = []
     for relative in (False, True):  # the second time on from the parameters of the first
@@ -43,7 +42,7 @@ for kind in ("ddp", "fsdp"):
             optimizer.zero_grad()
             loss = criterion(model(inputs[part]), targets[part])
             loss.backward()
-            if t == 9 and rank == 0:  # one process alone sees a fault: all must skip
+            if t == 9 and (rank == 0 or kind == "alone"):  # one process alone sees a fault: all must skip
                 gradient = next(model.parameters()).grad
                 getattr(gradient, "_local_tensor", gradient).view(-1)[0] = float("nan")
             if t == 9 and kind == "ddp":  # DDP has averaged by now: each replica has the same gradient
@@ -55,9 +54,8 @@ for kind in ("ddp", "fsdp"):
     found[kind] = {"norms": norms, "weights": torch.cat(full).tolist()}
 if rank == 0:
     print(json.dumps(found), flush=True)
-if size > 1:
-    dist.barrier()
-    dist.destroy_process_group()
+dist.barrier()
+dist.destroy_process_group()
 os._exit(0)  # the interpreter's own end may abort while threads of gloo still run
 """
 
@@ -68,9 +66,9 @@ def free_port():
         return s.getsockname()[1]
 
 
-def train(size):
-    """Return what the first of some processes found."""
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
+@pytest.mark.slow
+def test_two_processes_equal_one():
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     environment = os.environ | common | {"OMP_NUM_THREADS": "1"}
     processes = [
         subprocess.Popen(
@@ -80,7 +78,7 @@ def train(size):
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(size)
+        for rank in range(2)
     ]
     try:
         outputs = [process.communicate(timeout=120) for process in processes]
@@ -88,12 +86,7 @@ def train(size):
         for process in processes:
             process.kill()
     assert all(process.returncode == 0 for process in processes), [error for _, error in outputs]
-    return json.loads(outputs[0][0])
-
-
-@pytest.mark.slow
-def test_two_processes_equal_one():
-    one, two = train(1), train(2)
+    found = json.loads(outputs[0][0])
     for kind in ("ddp", "fsdp"):
-        assert two[kind]["norms"] == pytest.approx(one[kind]["norms"], rel=1e-6)
-        assert two[kind]["weights"] == pytest.approx(one[kind]["weights"], abs=1e-6)
+        assert found[kind]["norms"] == pytest.approx(found["alone"]["norms"], rel=1e-6)
+        assert found[kind]["weights"] == pytest.approx(found["alone"]["weights"], abs=1e-6)

@@ -213,7 +213,7 @@ def test_tiny_relative_margins(gamma_star, fit_intercept):
 
 
 @both
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_wildly_scaled_features(seed, fit_intercept):
     X, y = gaussian(seed)
     scales = 10.0 ** np.random.default_rng(seed).integers(-9, 10, 4)
@@ -224,7 +224,7 @@ def test_wildly_scaled_features(seed, fit_intercept):
 
 
 @both
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("decades", [3, 6, 9])
 def test_wildly_scaled_rows(seed, decades, fit_intercept):
     X, y = gaussian(seed)

@@ -28,7 +28,7 @@ checks = parametrize_with_checks(
         prgd.MaxMarginClassifier(),
         prgd.MaxMarginClassifier(C=1.0),
         prgd.MaxMarginClassifier(multi_class="joint"),
-        prgd.PRGDClassifier(),
+        prgd.PRGDClassifier(warmup_steps=200, max_iter=200),
         prgd.PRGDClassifier(warmup_steps=100, max_iter=100, loss="logistic", fit_intercept=False),
     ],
     expected_failed_checks=argued,

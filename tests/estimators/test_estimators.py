@@ -38,6 +38,12 @@ def gaussian(seed=0, n=120, d=6, push=0.3):
     return X + push * np.sign(side)[:, None] * w, y
 
 
+def fallback(X, y, **options):
+    """Return the soft margin that is fitted where no hyperplane separates the classes, which is said."""
+    with pytest.warns(NotSeparableWarning):
+        return MaxMarginClassifier().fit(X, y, **options)
+
+
 def flipped_iris():
     X, y = load_iris(return_X_y=True)
     return X[50:], y[50:]
@@ -215,19 +221,16 @@ def test_separable_classes_stay_certified_beside_others():
 
 def test_the_fallback_is_a_certified_soft_margin_with_one_C():
     X, y = load_iris(return_X_y=True)
-    with pytest.warns(NotSeparableWarning):
-        a = MaxMarginClassifier().fit(X, y)
+    a = fallback(X, y)
     assert math.isfinite(a.C_)
     for k, result in enumerate(a.results_):
         alone = prgd.soft_margin(X, y == k, C=a.C_)
         assert result.status is Status.CERTIFIED
         assert result.check(X, y == k).is_valid
         np.testing.assert_allclose(a.coef_[k], alone.coef, rtol=1e-3)
-    with pytest.warns(NotSeparableWarning):
-        c = MaxMarginClassifier().fit(sp.csr_array(X), y)
+    c = fallback(sp.csr_array(X), y)
     order = np.random.default_rng(0).permutation(len(y))
-    with pytest.warns(NotSeparableWarning):
-        d = MaxMarginClassifier().fit(X[order], y[order])
+    d = fallback(X[order], y[order])
     np.testing.assert_allclose(a.coef_, c.coef_, rtol=1e-6)
     np.testing.assert_allclose(a.coef_, d.coef_, rtol=1e-6)
 
@@ -450,11 +453,9 @@ def noisy():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_the_fallback_does_not_depend_on_units_or_offsets(kind):
     X, y = noisy()
-    with pytest.warns(NotSeparableWarning):
-        plain = MaxMarginClassifier().fit(kind(X), y)
+    plain = fallback(kind(X), y)
     for unit in (2.0**-200, 2.0**200):
-        with pytest.warns(NotSeparableWarning):
-            other = MaxMarginClassifier().fit(kind(X * unit), y)
+        other = fallback(kind(X * unit), y)
         # Folds depend on the bits of rows, so that another C may be chosen, of much the same error.
         assert _unit(kind(X * unit), np.ones(200)) * unit**2 == pytest.approx(_unit(X, np.ones(200)))
         assert other.score(kind(X * unit), y) == pytest.approx(plain.score(kind(X), y), abs=0.02)
@@ -477,10 +478,8 @@ def test_a_fallback_out_of_the_floating_range_is_named(unit):
 @pytest.mark.parametrize("factor", [1e-150, 1e-12, 1e-3])
 def test_the_fallback_does_not_depend_on_the_unit_of_small_weights(factor):
     X, y = noisy()
-    with pytest.warns(NotSeparableWarning):
-        plain = MaxMarginClassifier().fit(X, y)
-    with pytest.warns(NotSeparableWarning):
-        light = MaxMarginClassifier().fit(X, y, sample_weight=np.full(200, factor))
+    plain = fallback(X, y)
+    light = fallback(X, y, sample_weight=np.full(200, factor))
     np.testing.assert_allclose(light.coef_, plain.coef_, rtol=1e-6)
 
 

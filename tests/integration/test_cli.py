@@ -2,14 +2,13 @@
 
 import csv
 import json
-import signal
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from command_line import BOX, Terminal, call, in_empty_folder, interrupt_at, pipe, posix, table, words_of  # noqa: F401 - a fixture too
+from command_line import BOX, Terminal, call, interrupt, interrupt_at, pipe, posix, table, words_of
+from shared import python
 
 import prgd
 
@@ -129,6 +128,7 @@ def test_built_in_data(data, name):
     assert rows["data"] == f"{name}, dense"
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_options_reach_the_problem():
     call("run", "digits:0,1", *NGD, "--steps", 3, "--scale", "none", "--out", "a")
     call("run", "digits:0,1", *NGD, "--steps", 3, "--no-intercept", "--loss", "logistic", "--out", "b")
@@ -180,6 +180,7 @@ def test_warnings_are_one_line():
 # Resume and interrupt
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_resume_is_bit_identical():
     options = ["--radius", "polynomial:0.6", "--record", 7]
     call("run", "digits:0,1", *options, *WARM, "--steps", 80, "--out", "whole")
@@ -188,6 +189,7 @@ def test_resume_is_bit_identical():
     assert_same_run(Path("whole"), Path("parts"))
 
 
+@pytest.mark.usefixtures("quick_figures")
 @pytest.mark.parametrize("warm", [WARM, []], ids=["given", "default"])
 @pytest.mark.parametrize("algorithm", [prgd.GD, prgd.PRGD])
 def test_an_interrupted_run_is_saved_and_goes_on_as_it_says(monkeypatch, algorithm, warm):
@@ -218,19 +220,13 @@ def test_interrupt_without_out_says_that_nothing_is_kept(monkeypatch):
 
 
 def test_interrupt_before_the_first_step(monkeypatch):
-    def load(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(prgd.datasets, "load", load)
+    monkeypatch.setattr(prgd.datasets, "load", interrupt)
     Path("rows.csv").write_text("a,y\n1,0\n-1,1\n")
     assert call("run", "rows.csv", *NGD, code=130).stderr == "Interrupted.\n"
 
 
 def test_interrupt_while_drawing_keeps_the_numbers(monkeypatch):
-    def save(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("prgd.plots.save_gap_png", save)
+    monkeypatch.setattr("prgd.plots.save_gap_png", interrupt)
     found = call("run", "toy:0.3", *NGD, "--steps", 3, "--out", "out")
     assert found.stderr == "Warning: gap.png is missing: interrupted while drawing.\n"
     assert Path("out/result.npz").is_file()
@@ -312,14 +308,8 @@ def test_piped_output_has_no_escape_codes():
 @posix
 def test_terminal_shows_a_live_line_and_keeps_the_result_after_ctrl_c():
     terminal = Terminal("run", "toy:0.3", *NGD, "--steps", 10**9, "--record", 1000, "--out", "out")
-    try:
-        # both bounds, after some steps
-        terminal.read(r"ngd  step [1-9][\d,]*  [\d.]+ <= gamma_star <= [\d.]+  gap \d")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.end() == 130
-    finally:
-        terminal.process.kill()
-        terminal.process.wait()
+    # both bounds, after some steps
+    terminal.interrupt_after(r"ngd  step [1-9][\d,]*  [\d.]+ <= gamma_star <= [\d.]+  gap \d")
     after = terminal.seen[terminal.seen.rindex("gamma_star") :]
     assert "Interrupted; the state" in after
     assert "--resume out/result.npz" in after
@@ -368,8 +358,7 @@ def test_without_prgd_paper_its_commands_are_not_there():
         "m.entry_points = lambda **k: () if k['group'].startswith('prgd.') else own(**k)\n"
         "from prgd.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code, "reproduce"], capture_output=True, text=True)
-    assert done.returncode == 2
+    done = python("-c", code, "reproduce", code=2)
     assert done.stderr.startswith("Error: No such command 'reproduce'")
     assert "More commands come with prgd_paper" in done.stderr
     assert done.stderr.endswith("which is not installed: pip install ./paper in a checkout.\n")

@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from command_line import call, in_empty_folder, pipe  # noqa: F401 - a fixture too
+from command_line import call, pipe
 
 import prgd
 from prgd.cli import doctor

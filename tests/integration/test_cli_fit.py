@@ -2,13 +2,12 @@
 
 import csv
 import io
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from command_line import Terminal, call, facts, in_empty_folder, interrupt_after, pipe, posix, table  # noqa: F401 - a fixture too
+from command_line import Terminal, call, facts, interrupt_after, posix, table
 
 import prgd
 
@@ -227,14 +226,7 @@ def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
     y = np.where(rows @ rng.standard_normal(400) > 0, 1.0, -1.0)
     np.savez("rows.npz", X=rows, y=y)
     terminal = Terminal("fit", "rows.npz", "--tol", "1e-15", "--out", "model.npz")
-    try:
-        terminal.read(r"fit  step \d+  -?[\d.e-]+ <= gamma_star <= [\d.e-]+  gap \d")
-        terminal.process.send_signal(signal.SIGINT)
-        code = terminal.end()
-    finally:
-        terminal.process.kill()
-        terminal.process.wait()
-    assert code == 130
+    terminal.interrupt_after(r"fit  step \d+  -?[\d.e-]+ <= gamma_star <= [\d.e-]+  gap \d")
     assert "model.npz holds the best bounds" in terminal.seen
     assert model().status is prgd.Status.INTERRUPTED
     assert model().check(rows, y).is_valid

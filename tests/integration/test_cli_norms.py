@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import COLOURS as NAMES
-from command_line import call, facts, in_empty_folder, table, write_svm, write_three  # noqa: F401 - a fixture too
+from command_line import call, facts, table, write_svm, write_three
 from test_everyday import write_iris
 
 import prgd

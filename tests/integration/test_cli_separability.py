@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import Terminal, call, in_empty_folder, posix  # noqa: F401 - a fixture too
+from command_line import Terminal, call, posix
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -22,7 +22,7 @@ no,2,a,3,0
 
 
 @pytest.fixture(autouse=True)
-def files(in_empty_folder):  # noqa: F811
+def files(in_empty_folder):
     Path("rows.csv").write_text(TABLE)
     Path("holes.csv").write_text(TABLE.replace("yes,4,a", "yes,,a").replace("no,3", "NA,3"))
     pd.read_csv("rows.csv").to_parquet("rows.parquet")

@@ -2,19 +2,20 @@
 
 import json
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import START, call, facts, in_empty_folder, pipe, table, write_csv  # noqa: F401 - a fixture too
+from command_line import call, facts, interrupt, table, write_csv
+from shared import python
 
 import prgd
 from prgd.cli import outcome
 from prgd.estimators.model import Model
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
 DOCS = Path(__file__).parents[2] / "docs" / "command_line.md"
 
 
@@ -136,10 +137,6 @@ def test_algorithms_that_are_slow_do_not_stall():
 # Ctrl-C
 
 
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
-
-
 def test_separability_says_that_it_was_interrupted(monkeypatch):
     monkeypatch.setattr("prgd.separation.search.Search.find_proof", interrupt)
     found = call("separability", "toy:0.3", code=130)
@@ -154,8 +151,7 @@ def test_an_interrupt_while_the_command_line_is_imported_is_one_line(module):
         f"        if name == {module!r}: raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupt())\nfrom prgd.cli import main\nmain()"
     )
-    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+    assert python("-c", start, code=130).stderr == "Interrupted.\n"
 
 
 # Going on, and own algorithms

@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import call as invoke
-from command_line import in_empty_folder  # noqa: F401 - a fixture
+from shared import python
 
 import prgd
 from prgd.core.files import atomic_write
 
 NGD = ["--algorithm", "ngd", "--quiet"]
 WARM = ["--warmup", "gd:50", "--quiet"]
+pytestmark = pytest.mark.usefixtures("quick_figures")
 posix = pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are a POSIX thing")
 
 
@@ -169,15 +170,7 @@ def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
     command, file = LONG[name]
     if name == "run":
         command = [*command, "--save-every", "0.001"]
-    ended = subprocess.run(
-        [sys.executable, "-B", "-m", "prgd", *command],
-        preexec_fn=limited,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 2, ended.stderr
+    ended = python("-B", "-m", "prgd", *command, code=2, preexec_fn=limited)
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith(f"Error: Cannot write {str(Path(file))!r}: File too large.")
     assert "Traceback" not in ended.stderr
@@ -193,25 +186,20 @@ def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the trials fork")
-@pytest.mark.parametrize(("name", "times"), [("run", 3), ("fit", 3), ("reproduce", 1), ("train", 2)])
-def test_killed_commands_go_on_to_the_same_bits(name, times):
+@pytest.mark.parametrize(("times", "names"), [(3, ["run", "fit"]), (1, ["reproduce", "train"])])
+def test_killed_commands_go_on_to_the_same_bits(times, names):
     """A few random moments; ``kills.py`` has many."""
-    if name == "train":
-        pytest.importorskip("torch")
-    script = Path(__file__).with_name("kills.py")
-    command = [sys.executable, script, str(times), name]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"{name}: {times} of {times} trials gave the same bits")
+    ended = python(Path(__file__).with_name("kills.py"), times, *names)
+    for name, line in zip(names, ended.stdout.splitlines(), strict=True):
+        assert line.startswith(f"{name}: {times} of {times} trials gave the same bits")
 
 
 def test_standard_output_on_a_full_disk_is_one_sentence():
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    command = [sys.executable, "-m", "prgd", "separability", "toy:0.3", "--json", "-"]
+    command = ["-m", "prgd", "separability", "toy:0.3", "--json", "-"]
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert ended.returncode == 2
+        ended = python(*command, code=2, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     said = "Error: Cannot write standard output: No space left on device. Make room, and run again.\n"
     assert ended.stderr == said
 

@@ -10,7 +10,7 @@ import grid
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import call, facts, in_empty_folder, pipe, refused, table  # noqa: F401 - a fixture too
+from command_line import call, facts, pipe, refused, table
 
 import prgd
 from prgd.datasets import load

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shared import python
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "out_of_core.py"
 
@@ -23,14 +22,7 @@ pytestmark = [
 def test_a_file_four_times_the_allowed_memory_is_fitted_as_in_memory(tmp_path):
     report = tmp_path / "report.json"
     options = ["--kinds", "npy", "--allow", "208MB", "--size", "840MB", "--steps", "3"]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *options, "--dir", str(tmp_path), "--json", str(report)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    python(SCRIPT, *options, "--dir", tmp_path, "--json", report)
     (row,) = json.loads(report.read_text())
     assert "error" not in row, row["error"]
     assert row["file_bytes"] >= 4 * row["allow"]

@@ -3,13 +3,12 @@
 import doctest
 import importlib
 import pkgutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from public_names import names_of, public_modules, public_names, value_of
+from shared import python
 
 import prgd
 
@@ -31,8 +30,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(prgd.__path__, "prgd.") if not 
 )
 def test_what_is_not_used_is_not_imported(code, absent):
     code = f"{code}; import sys; print([name for name in {absent} if name in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert python("-c", code).stdout.strip() == "[]"
 
 
 def test_submodules_are_imported_when_they_are_asked_for():
@@ -41,7 +39,7 @@ def test_submodules_are_imported_when_they_are_asked_for():
         f"import sys, prgd; assert not [n for n in {names} if 'prgd.' + n in sys.modules]\n"
         f"assert all(getattr(prgd, n).__name__ == 'prgd.' + n and n in dir(prgd) for n in {names})"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -428,18 +428,12 @@ X = np.arange(12.0).reshape(6, 2)
 y = np.array([1, -1, 1, 1, -1, -1])
 
 
-def test_several_npy_files_share_one_list_of_labels(tmp_path):
+def test_several_npy_files_share_one_list_of_labels_or_are_z_already(tmp_path):
     np.save(tmp_path / "a.npy", X[:4])
     np.save(tmp_path / "b.npy", X[4:])
-    rows = prgd.open_rows([tmp_path / "a.npy", tmp_path / "b.npy"], y)
-    np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
-
-
-def test_npy_rows_may_be_z_already(tmp_path):
-    np.save(tmp_path / "z.npy", X)
-    np.testing.assert_array_equal(
-        prgd.open_rows(tmp_path / "z.npy").ask(MarginsAt(np.ones(2))), X.sum(axis=1)
-    )
+    for labels, signs in ((y, y), (None, 1)):
+        rows = prgd.open_rows([tmp_path / "a.npy", tmp_path / "b.npy"], labels)
+        np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), signs * X.sum(axis=1))
 
 
 def test_libsvm_files_may_differ_in_their_last_columns(tmp_path):

@@ -97,11 +97,11 @@ def test_runs_stay_finite_from_any_length(algorithm, gap, steps, length):
 
 
 @pytest.mark.no_cover  # The other tests of phases run the same lines.
-def test_thousands_of_phases_do_not_overflow():
+def test_radii_beyond_the_floating_range_do_not_overflow():
     data = prgd.datasets.synthetic_one(1)
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.PRGD(prgd.schedules.Geometric(1.2), prgd.schedules.Every(2))
-    result = prgd.run(problem, algorithm, [1.0, 0.1], stop=8_000, record=8_000)  # 1.2^3894 overflows
+    algorithm = prgd.PRGD(prgd.schedules.Geometric(3.0), prgd.schedules.Every(2))
+    result = prgd.run(problem, algorithm, [1.0, 0.1], stop=1_400, record=1_400)  # 3^647 overflows
     assert result.history["R_k"][-1] == 1e200
     assert np.isfinite(result.w).all()
 

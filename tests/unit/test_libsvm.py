@@ -132,14 +132,15 @@ def test_bad_labels_and_no_rows_or_features(tmp_path, read, text, message):
 @both
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
 def test_truncated_stream_names_the_last_good_line(tmp_path, monkeypatch, read, ending):
-    monkeypatch.setattr(libsvm, "BLOCK_BYTES", 1 << 15)
-    lines = [f"1 1:{value}\n" for value in np.random.default_rng(0).random(60_000)]
+    monkeypatch.setattr(libsvm, "BLOCK_BYTES", 1 << 13)
+    count = 60_000 if ending == ".bz2" else 9_000  # bzip2 packs blocks of 900 kB
+    lines = [f"1 1:{value}\n" for value in np.random.default_rng(0).random(count)]
     packed = COMPRESS[ending]("".join(lines).encode())
     path = write(tmp_path, packed[: len(packed) * 9 // 10], f"rows.svm{ending}")
     with pytest.raises(ValueError, match=rf"rows\.svm\{ending}: .* breaks after line \d+") as error:
         read(path)
     last = int(str(error.value).split("after line ")[1].split()[0])
-    assert 20_000 < last < len(lines)
+    assert len(lines) / 3 < last < len(lines)
 
 
 @both
@@ -172,7 +173,7 @@ def test_missing_file(tmp_path, read):
         read(tmp_path / "absent.svm")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), block_bytes=st.integers(1, 200), zero_based=st.booleans())
 def test_round_trip(tmp_path_factory, data, block_bytes, zero_based):
     n, d = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 8))

@@ -260,28 +260,6 @@ def test_real_data_are_certified_within_200_passes(name, intercept):
     assert result.state["row_reads"] < 1000.0
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
-        (lambda: ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
-        (lambda: AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
-        (lambda: GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
-        (lambda: GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
-    ],
-)
-def test_hyper_parameters_are_checked(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
-@pytest.mark.parametrize("name", ["progressive-newton", "accelerated-prgd"])
-def test_the_logistic_loss_is_refused(data, name):
-    problem = prgd.Problem(data.X, data.y, loss="logistic")
-    with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
-        prgd.run(problem, prgd.algorithms.find_algorithm(name)(), stop=1)
-
-
 # the systems
 
 

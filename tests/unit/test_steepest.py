@@ -146,17 +146,16 @@ def test_gradients_beyond_the_floating_range_end_a_run_of_mirror_descent():
         (lambda: Adam(beta1=0.9, beta2=0.5), "beta1 <= beta2 < 1"),
         (lambda: Adam(beta1=-0.1), "beta1 must be a number from 0 to 1"),
         (lambda: MirrorDescent(p=1.0), "p must be a finite number above 1"),
+        (lambda: ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
+        (lambda: GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
 )
 def test_values_that_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("algorithm", [SteepestDescent(norm="spectral"), prgd.PRGD(norm="nuclear")])
-def test_a_matrix_norm_does_not_measure_vectors(algorithm):
-    with pytest.raises(ValueError, match=r"(spectral|nuclear)"):
-        prgd.run(prgd.Problem(TOY.X, TOY.y), algorithm, [1.0, 0.0], stop=1)
 
 
 @pytest.mark.no_cover  # The other tests of norms run the same lines.
@@ -185,16 +184,25 @@ def test_the_bound_of_the_game_holds_for_joint_problems(norm, fit_intercept):
     assert exact.lower <= result.certificate.upper < 1.5 * exact.upper
 
 
-@pytest.mark.parametrize("algorithm", [GatedPRGD(), AcceleratedPRGD(), ProgressiveNewton()])
-def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
-    with pytest.raises(ValueError, match=r"needs a problem with norm='l2'.*got norm='linf'. Use PRGD"):
-        prgd.run(prgd.Problem(TOY.X, TOY.y, norm="linf"), algorithm, stop=1)
+EUCLIDEAN = [AcceleratedPRGD(), ProgressiveNewton()]
+OTHER_NORM = prgd.Problem(TOY.X, TOY.y, norm="linf")
+LOGISTIC = prgd.Problem(TOY.X, TOY.y, loss="logistic")
+JOINT = prgd.Problem(*grid.three_classes())
 
 
-@pytest.mark.parametrize("algorithm", [AcceleratedPRGD(), ProgressiveNewton()])
-def test_methods_for_two_classes_refuse_joint_problems(algorithm):
-    with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use PRGD"):
-        prgd.run(prgd.Problem(*grid.three_classes()), algorithm, stop=1)
+@pytest.mark.parametrize(
+    ("problem", "algorithms", "words"),
+    [
+        (OTHER_NORM, [GatedPRGD(), *EUCLIDEAN], r"a problem with norm='l2'.*got norm='linf'. Use PRGD"),
+        (LOGISTIC, EUCLIDEAN, r"needs loss='exponential'.*got loss='logistic'"),
+        (JOINT, EUCLIDEAN, r"is for two classes .* \(3, 5\)\. Use PRGD"),
+        (LOGISTIC, [SteepestDescent(norm="spectral"), prgd.PRGD(norm="nuclear")], r"(spectral|nuclear)"),
+    ],
+)
+def test_problems_that_a_method_refuses(problem, algorithms, words):
+    for algorithm in algorithms:
+        with pytest.raises(ValueError, match=words):
+            prgd.run(problem, algorithm, np.full(problem.shape, 0.5), stop=1)
 
 
 def test_a_norm_that_is_not_given_is_not_shown():
