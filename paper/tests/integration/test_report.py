@@ -13,19 +13,14 @@ import pytest
 from browser import needs_chromium
 from contrast import CONTRAST
 from prgd_paper.report.page import ROOM
-from prgd_paper.reproduce.make import reproduce
-from reproduce.tiny import tiny
-from shared import made_once
+from reproduce.tiny import report_of_all, tiny
 
 pytestmark = [needs_chromium, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
-    def make(out: Path) -> None:
-        reproduce(list(tiny().values()), quick=True, seeds=None, jobs=2, out=out, force=False)
-
-    return made_once(tmp_path_factory, "report", make) / "index.html"
+    return report_of_all(tmp_path_factory) / "index.html"
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
+import pytest
+from prgd_paper.report import static
 from prgd_paper.reproduce.experiment import Experiment, choose
-from prgd_paper.reproduce.store import frame, to_csv
+from prgd_paper.reproduce.make import reproduce
+from prgd_paper.reproduce.store import frame, to_csv, write_whole
+from shared import made_once
 
 SYNTHETIC = {"seeds": 2, "steps": 400, "accelerated": 300, "short": 200, "small_scale": 100, "warm_up": 200}
 # What differs from the settings of the full run.
@@ -70,3 +75,21 @@ def rows_of(name: str) -> pd.DataFrame:
     """Return the rows of an experiment with tiny settings, as drawing reads them: through CSV."""
     e = tiny()[name]
     return frame(to_csv(row for task in e.tasks(e.settings) for row in e.compute(e.settings, task)))
+
+
+def blank(figure, folder: Path) -> bool:
+    """Write empty files in place of the drawings for print, and say that they are current."""
+    for end in ("png", "svg", "pdf"):
+        write_whole(folder / f"{figure.name}.{end}", b"")
+    return True
+
+
+def report_of_all(factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a report of all tiny experiments, made once for all processes of a test run."""
+
+    def make(out: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(static, "is_current", blank)
+            reproduce(list(tiny().values()), quick=True, jobs=2, out=out)
+
+    return made_once(factory, "report", make)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -55,7 +54,43 @@ def near(value: float) -> tuple[float, float]:
     return value - 1e-9, value + 1e-9
 
 
-PRINTED = near(math.sqrt(1 - (0.5 * LOG_2) ** 2))
+# What a sentence says in passing: the figure, and the ends between which it must lie.
+FIGURES = {
+    "proposition-4.1-ngd": {
+        "largest gamma_star of the proof": near(math.sqrt(1 - 0.75 * LOG_2)),
+        "never above the line": (True, True),
+    },
+    "proposition-4.1-prgd": {
+        "largest gamma_star of the printed radius": near(math.sqrt(1 - LOG_2**2 / 4)),
+        "rate beyond, printed": (0.0, 0.0),
+    },
+    "regularization-path-toy": {"both parts positive": (True, True), "equation": (0.0, 1e-6)},
+    "section-5-span": {"part of a start outside that changed": (0.0, 1e-9)},
+    "section-5.1-almost-all": {
+        "smallest dual weight": (1e-6, 1.0), "most support vectors beyond their rank": (0, 0),
+    },
+    "theorem-5.5": {"largest looseness, convexity": (0.0, LOG_2 + 1e-9)},
+    "theorem-5.5-constants": {"velocity, two rows, alpha of sum 1 / gamma_star": (-math.inf, -1e-300)},
+    "lemma-c.2": {"upper": (-math.inf, 1.0 + 1e-9)},
+    "lemma-c.3": {"printed bound too small by": (10.0, math.inf)},
+    "lemma-c.4": {"largest error left": (1e-300, 1e-4)},
+    "theorem-c.6": {"curvature": (1e-300, math.inf)},
+    "lemma-d.3": {"other three": (1.0 - 1e-9, math.inf)},
+    "section-7.1-digit-rank": {
+        "data rank": (51, 51), "rank, all rows": (16, 16), "rank, first 300": (12, 12),
+    },
+}  # fmt: skip
+# Figures that belong together.
+TOGETHER = {
+    "theorem-5.5": lambda f, by: 1.0 <= by <= 2.0,  # a bound that no cylinder beats by a factor 2
+    "theorem-6.1-radius": lambda f, by: (f["sketch"], f["appendix"], f["factor"]) == (0, *[f["tried"]] * 2),
+    "section-7.1-synthetic": lambda f, by: f["fitted c"] == pytest.approx(f["predicted c"], rel=0.01),
+    # The eigenvalue does not serve on every set, a smaller constant does: a matter of reading.
+    "theorem-5.5-constants": lambda f, by: by > 0 and f["right with a smaller lambda_min"] == f["datasets"],
+    "section-5.1-almost-all": lambda f, by: (
+        f["share whose support spans"]["20 x 20"] < 0.1 < 0.9 < f["share whose support spans"]["100 x 5"]
+    ),
+}
 # Tens of thousands of steps of runs whose lines others run too.
 LONG_RUNS = (
     "lemma-c.4", "lemma-c.5-ngd", "proposition-4.1-ngd", "section-7.1-digit-rank", "theorem-6.4-gd-direction",
@@ -70,7 +105,7 @@ LONG_RUNS = (
     [pytest.param(name, marks=pytest.mark.no_cover) if name in LONG_RUNS else name for name in VERDICTS],
 )
 def test_claim(name):
-    found = measured(name)
+    found = all_claims()[name]()
     assert found.verdict is VERDICTS[name], found.sentence
     assert np.isfinite(found.finding.decided_by[0]).all()
     assert len(found.sentence) > 40
@@ -81,12 +116,12 @@ def test_claim(name):
         assert found.finding.what
         assert not found.finding.not_given
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-@cache
-def measured(name: str) -> Claim:
-    """Measure a claim once for all tests."""
-    return all_claims()[name]()
+    for figure, (low, high) in FIGURES.get(name, {}).items():
+        assert low <= found.finding.figures[figure] <= high, figure
+    if name in TOGETHER:
+        assert TOGETHER[name](found.finding.figures, found.finding.decided_by[0])
+    if name == "theorem-5.5-constants":
+        assert "The paper does not give the value of lambda_min" in found.sentence
 
 
 def test_every_claim_is_in_the_registry():
@@ -99,70 +134,17 @@ def test_every_claim_is_in_the_registry():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "figure", "low", "high"),
+    ("name", "part", "other"),
     [
-        ("proposition-4.1-ngd", "largest gamma_star of the proof", *near(math.sqrt(1 - 0.75 * LOG_2))),
-        ("proposition-4.1-ngd", "never above the line", True, True),
-        (
-            "proposition-4.1-prgd",
-            "largest gamma_star of the printed radius",
-            *near(math.sqrt(1 - LOG_2**2 / 4)),
-        ),
-        ("proposition-4.1-prgd", "rate beyond, printed", 0.0, 0.0),
-        ("regularization-path-toy", "both parts positive", True, True),
-        ("regularization-path-toy", "equation", 0.0, 1e-6),
-        ("theorem-5.5", "largest looseness, convexity", 0.0, LOG_2 + 1e-9),
-        ("theorem-5.5-constants", "velocity, two rows, alpha of sum 1 / gamma_star", -math.inf, -1e-300),
-        ("lemma-c.2", "upper", -math.inf, 1.0 + 1e-9),
-        ("lemma-c.3", "printed bound too small by", 10.0, math.inf),
-        ("lemma-c.4", "largest error left", 1e-300, 1e-4),
-        ("theorem-c.6", "curvature", 1e-300, math.inf),
-        ("lemma-d.3", "other three", 1.0 - 1e-9, math.inf),
-        ("section-7.1-digit-rank", "data rank", 51, 51),
-        ("section-7.1-digit-rank", "rank, all rows", 16, 16),
-        ("section-7.1-digit-rank", "rank, first 300", 12, 12),
+        ("section-5.1-almost-all", "_continuous", lambda seed, n, d: remarks._on_a_grid(seed)),
+        ("section-5-span", "iterates", lambda *args, run=remarks.iterates: run(*args) + 1e-6),
     ],
 )
-def test_figures_beside_the_deciding_one(name, figure, low, high):
-    """What a sentence says in passing is pinned too."""
-    assert low <= measured(name).finding.figures[figure] <= high
-
-
-@pytest.mark.slow
-def test_figures_that_belong_together():
-    """theorem-5.5 decides by a bound that no cylinder beats by a factor 2; the appendix's radius is right."""
-    assert 1.0 <= measured("theorem-5.5").finding.decided_by[0] <= 2.0
-    figures = measured("theorem-6.1-radius").finding.figures
-    assert (figures["sketch"], figures["appendix"], figures["factor"]) == (0, *[figures["tried"]] * 2)
-    figures = measured("section-7.1-synthetic").finding.figures
-    assert figures["fitted c"] == pytest.approx(figures["predicted c"], rel=0.01)
-    # The eigenvalue does not serve on every set, a smaller constant does: a matter of reading.
-    found = measured("theorem-5.5-constants")
-    assert found.finding.decided_by[0] > 0
-    assert found.finding.figures["right with a smaller lambda_min"] == found.finding.figures["datasets"]
-    assert "The paper does not give the value of lambda_min" in found.sentence
-
-
-@pytest.mark.slow
-def test_almost_all_speaks_of_the_first_part_of_assumption_5_4_alone(monkeypatch):
-    figures = measured("section-5.1-almost-all").finding.figures
-    assert figures["smallest dual weight"] > 1e-6
-    assert figures["most support vectors beyond their rank"] == 0
-    spans = figures["share whose support spans"]
-    assert spans["20 x 20"] < 0.1 < 0.9 < spans["100 x 5"]
-    monkeypatch.setattr(remarks, "_continuous", lambda seed, n, d: remarks._on_a_grid(seed))
+def test_rows_on_a_grid_and_a_run_that_leaves_the_span_are_seen(name, part, other, monkeypatch):
+    monkeypatch.setattr(remarks, part, other)
     monkeypatch.setattr(remarks, "N_DRAWS", 20)
-    assert all_claims()["section-5.1-almost-all"]().verdict is FAILS
-
-
-@pytest.mark.slow
-def test_a_run_that_leaves_the_span_is_seen(monkeypatch):
-    figures = measured("section-5-span").finding.figures
-    assert figures["part of a start outside that changed"] < 1e-9
-    run = remarks.iterates
-    monkeypatch.setattr(remarks, "iterates", lambda *args: run(*args) + 1e-6)
     monkeypatch.setattr(remarks, "N_SETS", 1)
-    assert all_claims()["section-5-span"]().verdict is FAILS
+    assert all_claims()[name]().verdict is FAILS
 
 
 def test_phases_of_two_steps_do_not_feel_the_projection():
