@@ -5,8 +5,6 @@ apart from `prgd` reads too, or refuse the file with a sentence. Nothing else is
 no row that the file does not hold, no number from memory that was never written.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip
@@ -17,7 +15,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -54,8 +52,8 @@ class Good:
     ending: str
     whole: bytes
     other: bytes
-    readers: list[Callable[[Path, Good], None]]
-    original: Any = field(default=None)
+    readers: list[Callable[..., None]]
+    original: Any = None
 
 
 def trial(rng: np.random.Generator, folder: Path) -> str:

@@ -12,8 +12,6 @@ of gamma_star, the largest ``min_i y_i (<w, x_i> + b)`` over unit w:
 Every number of the data is a dyadic rational, so one power of two turns all of them into integers.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

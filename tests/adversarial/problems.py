@@ -4,8 +4,6 @@ Each generator takes a random source and returns a `Case`; both intercept settin
 data, occur often. The data are the numbers of X exactly as stored: of a sparse matrix what ``toarray`` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

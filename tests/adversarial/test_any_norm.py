@@ -1,7 +1,5 @@
 """Certificates in every norm and of joint classes against exact arithmetic, on sets made to break them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Damaged files are refused with a sentence, or give the numbers that lie in them."""
 
-from __future__ import annotations
-
 import bz2
 import io
 import lzma

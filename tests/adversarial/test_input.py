@@ -1,7 +1,5 @@
 """One door for input: numbers that float64 cannot hold, masks and missing labels are refused."""
 
-from __future__ import annotations
-
 import zipfile
 from decimal import Decimal
 from fractions import Fraction

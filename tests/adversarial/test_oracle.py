@@ -1,7 +1,5 @@
 """The exact oracle: answers computed by hand, and brute force on small integers."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import combinations, product

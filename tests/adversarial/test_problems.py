@@ -1,7 +1,5 @@
 """Some thousands of adversarial problems with fixed seeds: no statement about them may be false."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Second directions, schedules and entropies on inputs that made them state something false."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

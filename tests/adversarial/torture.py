@@ -8,8 +8,6 @@ those in which the numbers invite rounding, so that words may be left undecided 
 regressions whose coefficients are followed as a ridge penalty vanishes (``paths``, the same for every seed).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """One adversarial case: solve it with prgd, solve it exactly, and list every statement that is false."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Prints one line a case: its name and the largest relative error of a pass and of the margins.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Rows of torch tensors: kernels in Triton's interpreter, NumPy and torch alone, plans, and bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
+from unittest.mock import Mock
 
 import grid
 import numpy as np
@@ -108,17 +107,6 @@ def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
 # What is refused
 
 
-def test_cuda_where_there_is_none(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="finds no CUDA device"):
-        TensorRows(np.eye(2), [1, -1], device="cuda")
-
-
-def test_labels_on_another_device():
-    with pytest.raises(ValueError, match=r"on the device of X, cpu; it is on meta. Use y.to\('cpu'\)"):
-        prgd.Problem(torch.eye(2), torch.empty(2, device="meta"))
-
-
 @pytest.mark.parametrize(
     "ask",
     [
@@ -132,28 +120,30 @@ def test_labels_on_another_device():
 )
 def test_a_full_device_says_how_many_rows_fit(ask, monkeypatch):
     rows = TensorRows(torch.eye(3), [1, -1, 1])
-
-    def full(*_):
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
     for name in ("blocks", "_send", "_products"):
-        monkeypatch.setattr(rows, name, full)
+        monkeypatch.setattr(rows, name, Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory.")))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 60_000))
     with pytest.raises(MemoryError, match=r"hold about 900 such rows.*bfloat16.*open_rows"):
         ask(rows)
 
 
-def test_tensors_of_another_kind():
-    with pytest.raises(TypeError, match="to_sparse_csr"):
-        TensorRows(torch.eye(2).to_sparse_coo(), [1, -1])
-    with pytest.raises(TypeError, match="real numbers"):
-        TensorRows(torch.eye(2, dtype=torch.complex64), [1, -1])
+@pytest.mark.parametrize(
+    ("X", "y", "options", "words"),
+    [
+        (np.eye(2), [1, -1], {"device": "cuda"}, "finds no CUDA device"),
+        (torch.eye(2).to_sparse_coo(), [1, -1], {}, "to_sparse_csr"),
+        (torch.eye(2, dtype=torch.complex64), [1, -1], {}, "real numbers"),
+        (torch.eye(2), [1, -1, 1], {}, "one label for each"),
+        (torch.eye(2), torch.ones(2), {}, "two classes"),
+        (torch.eye(2), torch.empty(2, device="meta"), {}, r"of X, cpu; it is on meta. Use y.to\('cpu'\)"),
+    ],
+)
+def test_tensors_and_devices_of_another_kind(X, y, options, words, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises((TypeError, ValueError), match=words):
+        TensorRows(X, y, **options)
     with pytest.raises(ValueError, match="set_num_threads"):
         prgd.Problem(torch.eye(2), [1, -1], n_jobs=2)
-    with pytest.raises(ValueError, match="one label for each"):
-        TensorRows(torch.eye(2), [1, -1, 1])
-    with pytest.raises(ValueError, match="two classes"):
-        TensorRows(torch.eye(2), torch.ones(2))
 
 
 def test_numbers_that_are_no_floats_are_widened():

@@ -1,7 +1,5 @@
 """Batches of label sets: the answers of `max_margin`, each proven, on arrays and by the code of a device."""
 
-from __future__ import annotations
-
 from unittest.mock import Mock
 
 import numpy as np

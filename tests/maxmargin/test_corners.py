@@ -1,7 +1,5 @@
 """Corners that used to be slow: overlapping classes, large supports, and weights of an interior point."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The solver in tensors, as on a GPU: the same moves on CPU tensors, against NumPy."""
 
-from __future__ import annotations
-
 from unittest.mock import Mock
 
 import numpy as np

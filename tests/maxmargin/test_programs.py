@@ -1,7 +1,5 @@
 """Largest margins in any norm and of all classes jointly: against dual programs, exactly, and on bad data."""
 
-from __future__ import annotations
-
 import sys
 from fractions import Fraction
 from unittest.mock import Mock

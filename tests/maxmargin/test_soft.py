@@ -1,7 +1,5 @@
 """The soft margin: by hand, against optima in exact arithmetic, its limits, engines and certificate."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

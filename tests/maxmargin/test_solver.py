@@ -1,7 +1,5 @@
 """The certified solver: its parts by hand, its engines, its statuses."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from unittest.mock import Mock

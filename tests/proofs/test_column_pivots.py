@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from separation.oracle import aliased_columns
 
 from prgd.proofs import pivots as module
 from prgd.proofs.elimination import Elimination, residues, short_primes
@@ -17,23 +18,10 @@ PRIME = next(short_primes())
 
 def exact_pivots(Z, order):
     """Return the columns that are independent of those before them, and the factors of the others."""
-    basis, kept, factors = [], [], {}
-    for j in order:
-        column = [Fraction(float(z)) for z in Z[:, j]]
-        combination = {}
-        for own, row, vector in basis:
-            if column[row]:
-                k = column[row] / vector[row]
-                column = [a - k * b for a, b in zip(column, vector, strict=True)]
-                for c, value in own.items():
-                    combination[c] = combination.get(c, Fraction(0)) + k * value
-        rows = [i for i, value in enumerate(column) if value]
-        if rows:
-            basis.append(({j: Fraction(1)} | {c: -k for c, k in combination.items()}, rows[0], column))
-            kept.append(j)
-        else:
-            factors[j] = {c: k for c, k in combination.items() if k}
-    return kept, factors
+    order = list(order)
+    aliased = aliased_columns(Z[:, order].tolist())
+    factors = {order[j]: {order[c]: k for c, k in made.items()} for j, made in aliased.items()}
+    return [j for j in order if j not in factors], factors
 
 
 def designs(seed):

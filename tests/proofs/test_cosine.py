@@ -1,7 +1,5 @@
 """The certified cosine: what it says, and that exact solutions meet it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace

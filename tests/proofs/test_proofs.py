@@ -1,7 +1,5 @@
 """The proofs one by one: weights, directions, relations between columns, and exact arithmetic."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What makes a norm a norm, its dual and its symmetries, at every scale; bounds against exact arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -101,10 +99,11 @@ def signed_permutation(rng, size):
 SIDES = {
     "spectral": (orthogonal, orthogonal),
     "nuclear": (orthogonal, orthogonal),
-    "l2": (orthogonal, orthogonal),
     "rows": (signed_permutation, orthogonal),
     "columns": (orthogonal, signed_permutation),
 }
+# Powers of other exponents lose digits; a direction turns by rounding over the gap between singular values.
+ACCURATE = {"l1": 0.0, "linf": 0.0, "lp:1.5": 0.0, "lp:3": 0.0, "l2": CLOSE}
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -113,32 +112,19 @@ SIDES = {
 def test_symmetries_move_the_steepest_direction_alike(name, seed):
     rng = np.random.default_rng(seed)
     value, u = as_norm(name), rng.standard_normal(SHAPE)
-    left, right = (
-        side(rng, size) for side, size in zip(SIDES.get(name, (signed_permutation,) * 2), SHAPE, strict=True)
-    )
+    if name in SIDES:
+        left, right = (side(rng, size) for side, size in zip(SIDES[name], SHAPE, strict=True))
+    else:  # the entries are moved as those of one vector
+        u, left, right = (
+            u.reshape(-1, 1),
+            (orthogonal if name == "l2" else signed_permutation)(rng, u.size),
+            np.eye(1),
+        )
     moved = left @ u @ right
     assert close(value(moved), value(u))
     assert close(value.dual(moved), value.dual(u))
-    # A direction turns by rounding over the gap between singular values.
-    np.testing.assert_allclose(value.steepest(moved), left @ value.steepest(u) @ right, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["l1", "linf", "lp:1.5", "lp:3"])
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=20)
-def test_entries_may_be_permuted_and_change_signs(name, seed):
-    rng = np.random.default_rng(seed)
-    value, u = as_norm(name), rng.standard_normal(9)
-    order, signs = rng.permutation(9), rng.choice([-1.0, 1.0], 9)
-    np.testing.assert_allclose(value.steepest(u[order] * signs), value.steepest(u)[order] * signs, rtol=CLOSE)
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=20)
-def test_the_euclidean_norm_may_be_rotated(seed):
-    rng = np.random.default_rng(seed)
-    u, Q = rng.standard_normal(9), orthogonal(rng, 9)
-    np.testing.assert_allclose(as_norm("l2").steepest(Q @ u), Q @ as_norm("l2").steepest(u), atol=CLOSE)
+    expected = left @ value.steepest(u) @ right
+    np.testing.assert_allclose(value.steepest(moved), expected, rtol=CLOSE, atol=ACCURATE.get(name, 1e-9))
 
 
 @pytest.mark.parametrize("name", [*NORMS, "lp:1.0000000000000002", "lp:1e20"])

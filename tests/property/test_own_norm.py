@@ -1,7 +1,5 @@
 """Every steepest method maximises the margin in its own norm and not in others, if the separators differ."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Merge is associative, has an identity and does not care about the order of rows."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

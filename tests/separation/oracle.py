@@ -8,8 +8,6 @@ counts: by a ray of K that takes the value, or by weights ``a >= 0`` whose sum `
 value by 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

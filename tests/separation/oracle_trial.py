@@ -1,7 +1,5 @@
 """Compare `prgd.separability` with the exact oracle on a small design: words, witnesses and rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 

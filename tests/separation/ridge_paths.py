@@ -12,8 +12,6 @@ alpha = 1e-2 to 1e-10, and compares them with `prgd.separability`:
 Five of seven sets are binomial.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

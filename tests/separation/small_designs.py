@@ -1,7 +1,5 @@
 """Random regressions of few rows and columns of small integers, with all that makes coefficients special."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

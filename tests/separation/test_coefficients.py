@@ -1,7 +1,5 @@
 """The verdict on every coefficient against an exact oracle that is written apart from prgd."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Vectors of a cone in which a function has the other sign: each lies in the cone and has that sign."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The rows of each family of models: by hand and against the likelihood itself, and the input it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

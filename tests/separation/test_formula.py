@@ -1,7 +1,5 @@
 """Regressions as formulas over data frames: designs, responses and names as R has them, and errors."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import sys

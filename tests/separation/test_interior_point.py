@@ -1,7 +1,5 @@
 """The self-dual interior point: its partition against exact arithmetic, and the verdicts that rest on it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

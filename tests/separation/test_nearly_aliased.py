@@ -1,7 +1,5 @@
 """Columns that are collinear up to rounding: exact verdicts, and a note that says so."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

@@ -1,7 +1,5 @@
 """Published data sets of which R's detectseparation says which coefficients are infinite."""
 
-from __future__ import annotations
-
 import os
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A sample of `ridge_paths`: infinite coefficients grow as ridge vanishes, and finite ones converge."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from separation.ridge_paths import KINDS, Model, compare, converges, draw, grows, limit

@@ -1,7 +1,5 @@
 """Verdicts on separability against exact rational arithmetic, and the stages of the search."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from fractions import Fraction

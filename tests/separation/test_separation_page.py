@@ -1,7 +1,5 @@
 """The page on separation: its times are those of the record, and its picture shows what it says."""
 
-from __future__ import annotations
-
 import pytest
 
 import prgd

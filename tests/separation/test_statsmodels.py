@@ -1,7 +1,5 @@
 """Models and results of statsmodels: which are read, how their coefficients are called, what is refused."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How a verdict is shown: text, HTML, data frame, JSON, the rows involved and the advice."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

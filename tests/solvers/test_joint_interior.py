@@ -1,7 +1,5 @@
 """The joint program over pairs: against Clarabel, its KKT conditions, and degenerate sets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

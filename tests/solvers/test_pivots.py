@@ -1,7 +1,5 @@
 """Pivots on the face of the support, and weights that balance rows without a separator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from small_problems import flipped, planted
