@@ -232,7 +232,7 @@ CASES = [
 
 # Algorithms that all tests run on every engine. The others ask the engines nothing else, so only the test of
 # trajectories runs them on the engines that are not quick.
-EVERYWHERE = ("gd", "ngd", "prgd", "dual-acceleration", "game-dynamics", "gated-prgd", "progressive-newton")
+EVERYWHERE = ("ngd", "prgd", "game-dynamics", "progressive-newton")
 
 
 def runs() -> list[Any]:

@@ -155,10 +155,6 @@ def damage(rng: np.random.Generator, good: Good) -> tuple[str, bytes]:
 # The good files.
 
 
-def _fortran(X: Any) -> Any:
-    return np.asfortranarray(X, np.float32)
-
-
 def _rows(seed: int, n: int) -> Rows:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, D)).round(4)
@@ -177,8 +173,8 @@ def _kinds(folder: Path) -> list[Good]:
         Good("npz CSR", ".npz", *(_npz_csr(*rows) for rows in (a, b)), [_load_npz], a),
         Good("result", ".npz", *(_result(folder, *rows) for rows in (a, b)), [_load_result]),
     ]
-    for name, kind in (("npy", np.ascontiguousarray), ("npy float32 Fortran", _fortran)):
-        arrays = [_written(np.save, kind(X)) for X, _ in (a, b)]
+    for name, order, dtype in (("npy", "C", float), ("npy float32 Fortran", "F", np.float32)):
+        arrays = [_written(np.save, np.asarray(X, dtype, order=order)) for X, _ in (a, b)]
         found.append(Good(name, ".npy", *arrays, [_load_npy, _open_npy]))
     for name, save in (("npz", np.savez), ("npz compressed", np.savez_compressed)):
         found.append(Good(name, ".npz", *(_written(save, X=X, y=y) for X, y in (a, b)), [_load_npz], a))
@@ -232,9 +228,7 @@ def _parquet(X: Any, y: Any, options: dict[str, Any]) -> bytes:
 
 
 def _csv_text(X: Any, y: Any) -> bytes:
-    lines = [
-        ",".join([*map(repr, row), repr(label)]) for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    ]
+    lines = [",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist()]
     return ("a,b,c,d,y\n" + "\n".join(lines) + "\n").encode()
 
 

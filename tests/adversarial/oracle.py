@@ -15,7 +15,7 @@ Every number of the data is a dyadic rational, so one power of two turns all of 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 
 import numpy as np
@@ -40,12 +40,14 @@ def to_integers(matrix: list[list[Fraction]]) -> tuple[list[list[int]], int]:
     values = [value for row in matrix for value in row]
     denominator = max((value.denominator for value in values), default=1)
     integers = [[value.numerator * (denominator // value.denominator) for value in row] for row in matrix]
-    common = 0
-    for row in integers:
-        for value in row:
-            common |= value
-    twos = (common & -common).bit_length() - 1 if common else 0
+    twos = common_twos(value for row in integers for value in row)
     return [[value >> twos for value in row] for row in integers], twos - denominator.bit_length() + 1
+
+
+def common_twos(values) -> int:
+    """Return the largest k such that 2^k divides all values."""
+    common = reduce(int.__or__, values, 0)
+    return (common & -common).bit_length() - 1 if common else 0
 
 
 def dot(a: list[int], b: list[int]) -> int:
@@ -131,10 +133,7 @@ def affine_minimum(vertices: list[list[int]]) -> tuple[list[int], int]:
 
 
 def combine(weights: list[int], vertices: list[list[int]]) -> list[int]:
-    return [
-        sum(w * vertex[j] for w, vertex in zip(weights, vertices, strict=True))
-        for j in range(len(vertices[0]))
-    ]
+    return [dot(weights, column) for column in zip(*vertices, strict=True)]
 
 
 def nearest_point(hull: Hull) -> tuple[dict[tuple[int, ...], int], list[int], int]:
@@ -252,14 +251,8 @@ def stiemke_weights(Z: list[list[int]]) -> list[Fraction] | None:
 
 def reduced(Z: list[list[int]]) -> list[list[int]]:
     """Return Z with the common power of two of each column taken out; signs of Zv do not change."""
-    columns = []
-    for column in zip(*Z, strict=True):
-        common = 0
-        for value in column:
-            common |= value
-        twos = (common & -common).bit_length() - 1 if common else 0
-        columns.append([value >> twos for value in column])
-    return [list(row) for row in zip(*columns, strict=True)]
+    twos = [common_twos(column) for column in zip(*Z, strict=True)]
+    return [[value >> k for value, k in zip(row, twos, strict=True)] for row in Z]
 
 
 @dataclass(frozen=True)
@@ -356,9 +349,8 @@ class Exact:
         sides = (1, -1) if self.fit_intercept else (0,)
         total = [Fraction(0)] * len(self.points[0])
         for side in sides:
-            chosen = [
-                (i, p) for i, p in zip(indices, vector, strict=True) if not side or self.signs[i] == side
-            ]
+            pairs = zip(indices, vector, strict=True)
+            chosen = [(i, p) for i, p in pairs if not side or self.signs[i] == side]
             mass = sum(p for _, p in chosen) * len(sides)
             for j in range(len(total)):
                 total[j] += sum(p * self.signs[i] * self.points[i][j] for i, p in chosen) / mass
@@ -426,19 +418,15 @@ def _signed_square(value: float) -> Fraction:
 
 def is_at_most(lower: float, gamma_star_squared: Fraction) -> bool:
     """Whether ``lower <= gamma_star``, exactly, for the signed square ``gamma_star |gamma_star|``."""
-    if math.isnan(lower):
-        return False
-    if math.isinf(lower):
-        return lower < 0.0
+    if not math.isfinite(lower):
+        return lower == -math.inf
     return _signed_square(lower) <= gamma_star_squared
 
 
 def is_at_least(upper: float, gamma_star_squared: Fraction) -> bool:
     """Whether ``upper >= gamma_star``, exactly, for the signed square ``gamma_star |gamma_star|``."""
-    if math.isnan(upper):
-        return False
-    if math.isinf(upper):
-        return upper > 0.0
+    if not math.isfinite(upper):
+        return upper == math.inf
     return _signed_square(upper) >= gamma_star_squared
 
 

@@ -275,12 +275,8 @@ def dummies(rng):
     X = np.eye(d)[rng.integers(0, d, n)]
     if d < 4 and rng.random() < 0.5:
         X = np.hstack([X, rng.standard_normal((n, 1)).round(1)])
-    y = (
-        rng.choice([-1, 1], n)
-        if rng.random() < 0.5
-        else np.where(X @ rng.integers(-2, 3, X.shape[1]) > 0, 1, -1)
-    )
-    return X, y
+    side = np.where(X @ rng.integers(-2, 3, X.shape[1]) > 0, 1, -1)
+    return X, rng.choice([-1, 1], n) if rng.random() < 0.5 else side
 
 
 @generator

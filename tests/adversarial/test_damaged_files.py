@@ -115,9 +115,7 @@ BROKEN_ARCHIVES = {
 @pytest.mark.parametrize("what", BROKEN_ARCHIVES)
 def test_broken_archives_are_refused_with_a_sentence(tmp_path, what):
     (tmp_path / "x.npz").write_bytes(BROKEN_ARCHIVES[what])
-    with pytest.raises(
-        ValueError, match=r"x\.npz: expected an NPZ archive of whole arrays.*fetch it again\."
-    ):
+    with pytest.raises(ValueError, match=r"x\.npz: expected an NPZ archive of whole arrays.*fetch it again"):
         load(tmp_path / "x.npz")
     with pytest.raises(ValueError, match=r"x\.npz: not a whole prgd result file"):
         prgd.Result.load(tmp_path / "x.npz")
@@ -159,7 +157,5 @@ def test_an_array_that_the_directory_of_an_archive_has_lost_is_an_error(tmp_path
     after = after if after > 0 else content.rindex(b"PK\x05\x06")
     content[before + 32 : before + 34] = (after - entry).to_bytes(2, "little")  # a comment has the entry
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"x\.npz: not a whole prgd result file \(bytes .* belong to no array"
-    ):
+    with pytest.raises(ValueError, match=r"x\.npz: not a whole prgd result file \(bytes .* belong to no arr"):
         prgd.Result.load(tmp_path / "x.npz")

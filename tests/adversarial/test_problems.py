@@ -1,6 +1,5 @@
 """Some thousands of adversarial problems with fixed seeds: no statement about them may be false."""
 
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.datasets import make_classification
 import prgd
 from prgd.solvers import coordinate_descent
 
-SHORT, LONG = 4, 64  # cases of each generator that `make check` and `make test` try
+SHORT, LONG = 4, 28  # cases of each generator that `make check` and `make test` try
 SHARED = 250  # cases of which the share that is certified is counted
 EXTRAS = ("", "", "", "run", "estimator")
 
@@ -71,9 +70,8 @@ def test_offsets_and_units_are_certified(name):
     cases = [make(name, [2022, seed]) for seed in range(SHARED)]
     exact = [oracle.solve(case.X, case.y, fit_intercept=case.fit_intercept) for case in cases]
     separable = [case for case, found in zip(cases, exact, strict=True) if found.verdict == "separable"]
-    statuses = Counter(
-        prgd.max_margin(case.X, case.y, fit_intercept=case.fit_intercept).status for case in separable
-    )
+    results = [prgd.max_margin(case.X, case.y, fit_intercept=case.fit_intercept) for case in separable]
+    statuses = Counter(result.status for result in results)
     assert len(separable) > SHARED / 3
     assert statuses[prgd.Status.CERTIFIED] >= 0.99 * len(separable), statuses
 
@@ -96,10 +94,7 @@ CONSTANT_DUMMY = np.column_stack([np.ones(9), [0.6, 0.7, -0.4, 1.2, -0.2, -0.4, 
 SUBNORMAL = [[4.94065646e-316, -8.89318163e-316], [9.38724727e-316, -9.881313e-317]]
 BELOW_THE_ROOT = [[-1.0, -3.470605864154862e-162], [-1.0, 2.9748050264184533e-162]]
 NEARLY_EQUAL = [[371894.79634080944, -358853.7328892844], [371894.79634080944, -358853.73288928386]]
-NEARLY_PARALLEL = [
-    [-0.48578838476080555, -485788.3847608055, 0.0],
-    [-0.4390560327880761, -439056.0327880761, 0.0],
-]
+PARALLEL = [[-0.48578838476080555, -485788.3847608055, 0.0], [-0.4390560327880761, -439056.0327880761, 0.0]]
 COARSE = np.array([[18014398509481986], [18014398509481986], [18014398509481979], [18014398509481981]]) * 1.0
 WITH, WITHOUT = True, False
 FOUND = {
@@ -116,7 +111,7 @@ FOUND = {
     "objects that float64 cannot hold": Case(LONG_INTEGERS.astype(object), [0, 1], WITH, "", may_refuse=True),
     "STALLED with a constant dummy": Case(CONSTANT_DUMMY, [1, -1, 1, -1, -1, 1, -1, 1, 1], WITH, ""),
     "STALLED in one dimension": Case([[979], [487], [246], [284]], [-1, 1, 1, 1], WITHOUT, ""),
-    "STALLED on nearly parallel rows": Case(NEARLY_PARALLEL, [1, -1], WITHOUT, ""),
+    "STALLED on nearly parallel rows": Case(PARALLEL, [1, -1], WITHOUT, ""),
     "check denies its own verdict on subnormal data": Case(SUBNORMAL, [-1, 1], WITHOUT, ""),
     "margins whose squares underflow": Case(BELOW_THE_ROOT, [-1, 1], WITHOUT, ""),
 }
@@ -130,19 +125,12 @@ def test_what_earlier_trials_found(name, extra):
 
 @pytest.mark.slow
 @pytest.mark.no_cover  # test_a_few_problems runs the same lines.
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_collinear_columns_are_not_stalled(seed):
     """`max_margin` proves non-separability wherever `separability` can: many rows, dependent columns."""
-    X, y = make_classification(500, 20, n_informative=6, flip_y=0.05, random_state=seed)
+    X, y = make_classification(300, 20, n_informative=6, flip_y=0.05, random_state=seed)
     found, solved = prgd.separability(X, y), prgd.max_margin(X, y)
     assert found.is_separable is False
     assert solved.is_separable is False
     assert solved.status is prgd.Status.NOT_SEPARABLE
     assert solved.check(X, y).is_valid
-
-
-def test_a_refusal_is_a_sentence():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=r"float64.*\."):
-            prgd.max_margin(LONG_INTEGERS, [0, 1])

@@ -149,7 +149,7 @@ def tried(seed: int, jobs: int, ends: list[tuple[str, float]]) -> Iterator[tuple
                 yield message
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one")
@@ -160,11 +160,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.case is not None and (options.seed is None or len(options.only) > 1):
         parser.error("--case is a case of a seed and a part: give --seed and --only too")
-    return options
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     if options.case is not None:
         with tempfile.TemporaryDirectory() as folder:

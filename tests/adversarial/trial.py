@@ -93,19 +93,17 @@ def given(case: Case) -> tuple[Any, Any]:
 
 
 def _solve(case: Case):
-    X, y = given(case)
-    return prgd.max_margin(X, y, fit_intercept=case.fit_intercept, tol=TOLERANCE)
+    return prgd.max_margin(*given(case), fit_intercept=case.fit_intercept, tol=TOLERANCE)
 
 
 def _decide(case: Case):
     # Tensors are for the solvers: separability reads arrays, sparse matrices, data frames and engines.
-    X, y = given(case) if case.engine == "chunks" else (case.X, case.y)
-    return prgd.separability(X, y, fit_intercept=case.fit_intercept)
+    data = given(case) if case.engine == "chunks" else (case.X, case.y)
+    return prgd.separability(*data, fit_intercept=case.fit_intercept)
 
 
 def _run(case: Case):
-    X, y = given(case)
-    problem = prgd.Problem(X, y, fit_intercept=case.fit_intercept)
+    problem = prgd.Problem(*given(case), fit_intercept=case.fit_intercept)
     return prgd.run(problem, prgd.NGD(), stop=prgd.any_of(prgd.Gap(1e-3), 200))
 
 

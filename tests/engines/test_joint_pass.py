@@ -85,9 +85,8 @@ def expected(X, codes, s, W, loss, by_class):
 
 def check(tally, groups, tol=1e-11):
     assert len(tally.scalars) == len(groups)
-    for log_sum, scalars, vector, group in zip(
-        tally.log_sums, tally.scalars, tally.vector, groups, strict=True
-    ):
+    every = zip(tally.log_sums, tally.scalars, tally.vector, groups, strict=True)
+    for log_sum, scalars, vector, group in every:
         assert log_sum == pytest.approx(group[0], rel=tol, abs=tol)
         assert scalars[MARGIN] == pytest.approx(group[1], rel=tol, abs=tol)
         assert scalars[COUNT] == pytest.approx(group[2], rel=1e-13)
@@ -182,9 +181,8 @@ def test_products_beyond_the_floating_range_are_seen(layout, loss, by_class):
     W[0], W[1] = 1e308, -1e308
     with np.errstate(over="ignore", invalid="ignore"):
         found = LAYOUTS[layout](X).ask(JointTallyAt(W, loss, by_class), labels_of(codes, 3))
-    assert not (
-        np.isfinite(found.scalars[[0, 1] if by_class else 0]).all() and np.isfinite(found.vector).all()
-    )
+    scalars = found.scalars[[0, 1] if by_class else 0]
+    assert not (np.isfinite(scalars).all() and np.isfinite(found.vector).all())
 
 
 @pytest.mark.kernels

@@ -19,6 +19,7 @@ from prgd.rows.joint_queries import JointTallyAt
 from prgd.solvers.working_set import WorkingSet
 
 HERE = Path(__file__).parent
+META = torch.empty(2, device="meta")
 
 
 @pytest.mark.slow
@@ -128,20 +129,20 @@ def test_a_full_device_says_how_many_rows_fit(ask, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "options", "words"),
+    ("X", "y", "device", "error", "words"),
     [
-        (np.eye(2), [1, -1], {"device": "cuda"}, "finds no CUDA device"),
-        (torch.eye(2).to_sparse_coo(), [1, -1], {}, "to_sparse_csr"),
-        (torch.eye(2, dtype=torch.complex64), [1, -1], {}, "real numbers"),
-        (torch.eye(2), [1, -1, 1], {}, "one label for each"),
-        (torch.eye(2), torch.ones(2), {}, "two classes"),
-        (torch.eye(2), torch.empty(2, device="meta"), {}, r"of X, cpu; it is on meta. Use y.to\('cpu'\)"),
+        (np.eye(2), [1, -1], "cuda", ValueError, "finds no CUDA device"),
+        (torch.eye(2).to_sparse_coo(), [1, -1], None, TypeError, "to_sparse_csr"),
+        (torch.eye(2, dtype=torch.complex64), [1, -1], None, TypeError, "real numbers"),
+        (torch.eye(2), [1, -1, 1], None, ValueError, "one label for each"),
+        (torch.eye(2), torch.ones(2), None, ValueError, "two classes"),
+        (torch.eye(2), META, None, ValueError, r"on the device of X, cpu; it is on meta. Use y.to\('cpu'\)"),
     ],
 )
-def test_tensors_and_devices_of_another_kind(X, y, options, words, monkeypatch):
+def test_tensors_and_devices_of_another_kind(X, y, device, error, words, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises((TypeError, ValueError), match=words):
-        TensorRows(X, y, **options)
+    with pytest.raises(error, match=words):
+        TensorRows(X, y, **({} if device is None else {"device": device}))
     with pytest.raises(ValueError, match="set_num_threads"):
         prgd.Problem(torch.eye(2), [1, -1], n_jobs=2)
 

@@ -14,8 +14,6 @@ from prgd import Status
 from prgd.maxmargin import batch as batch_module
 from prgd.maxmargin import batch_on_device
 from prgd.rows import ChunkedRows, DenseRows
-from prgd.solvers.interior_point import maximise_margin
-from prgd.solvers.linear_systems import Products
 
 torch = pytest.importorskip("torch")
 
@@ -325,18 +323,6 @@ def test_rows_far_from_the_origin_and_of_extreme_units(engine, offset, scale):
     assert batch.check(X, Y).is_valid.all()
 
 
-def test_ended_problems_leave_the_batch_of_the_interior_point():
-    X, Y = label_sets(10, 50, 80, 9)
-    G, signs = torch.from_numpy(X @ X.T), torch.from_numpy(Y.T.copy())
-    start, size = signs.abs(), float(G.diagonal().max()) ** 0.5
-    together = maximise_margin(Products(G, size, signs), signs, True, start, 1e-9)
-    assert float(together.gap.max()) <= 1e-9
-    for k in range(9):
-        own = signs[k : k + 1]
-        single = maximise_margin(Products(G, size, own), own, True, start[k : k + 1], 1e-9)
-        torch.testing.assert_close(together.p[k], single.p[0], rtol=1e-4, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -360,7 +346,7 @@ def test_bad_label_sets_are_named(change, sentence):
 
 def test_bad_lists_are_named():
     X, Y = label_sets(1, 30, 5, 3)
-    bad, one_class = np.array(X), np.where(np.arange(3) == 1, 1, Y)
+    bad, tensor, one_class = np.array(X), torch.as_tensor(X), np.where(np.arange(3) == 1, 1, Y)
     bad[4, 2] = np.nan
     for blocks, label_blocks, error, words in (
         ([X, X], [Y], ValueError, "X has 2 blocks of rows and Y has 1 of label sets"),
@@ -371,15 +357,10 @@ def test_bad_lists_are_named():
         (bad, Y, ValueError, r"row 4.*column 2"),
         ([X, bad], Y, ValueError, r"X\[1\]: .*row 4.*column 2"),
         ([X, X[0]], Y, ValueError, r"X\[1\]: X must be a matrix"),
+        # Every build of torch has the device meta.
+        (tensor, tensor.to("meta"), ValueError, r"device of X, cpu; it is on meta. Use Y.to\('cpu'\)"),
     ):
         with pytest.raises(error, match=words):
             prgd.max_margin_batch(blocks, label_blocks)
     with pytest.raises(ValueError, match="tol must be a finite number above 0"):
         prgd.max_margin_batch(X, Y, tol=0.0)
-
-
-def test_tensors_on_two_devices_are_named():
-    X, Y = label_sets(1, 30, 5, 3)
-    meta = torch.as_tensor(Y).to("meta")  # a device that every build of torch has
-    with pytest.raises(ValueError, match=r"on the device of X, cpu; it is on meta. Use Y.to\('cpu'\)"):
-        prgd.max_margin_batch(torch.as_tensor(X), meta)

@@ -128,7 +128,7 @@ def test_both_coordinates_lead_to_the_same_weights(fit_intercept, as_array):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_a_batch_is_solved_as_each_of_its_problems(fit_intercept):
+def test_a_batch_that_ended_problems_leave_is_solved_as_each_of_them(fit_intercept):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((40, 90))
     Y = np.sign(rng.standard_normal((6, 40)))

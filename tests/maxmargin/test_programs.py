@@ -4,7 +4,6 @@ import sys
 from fractions import Fraction
 from unittest.mock import Mock
 
-import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -72,7 +71,7 @@ def exact_bounds(result, X, y):
 
 
 @pytest.mark.parametrize("norm", ["l1", "linf"])
-@pytest.mark.parametrize("seeds", [range(15), pytest.param(range(15, 300), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(15), pytest.param(range(15, 110), marks=pytest.mark.slow)])
 def test_linear_programs(norm, seeds):
     for seed in seeds:
         X, y = random_problem(seed)
@@ -83,14 +82,14 @@ def test_linear_programs(norm, seeds):
 
 
 @pytest.mark.parametrize("p", POWERS)
-@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 60), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 30), marks=pytest.mark.slow)])
 def test_power_programs(p, seeds):
     for seed in seeds:
         check_against_program(*random_problem(1000 * int(10 * p) + seed), p, bool(seed % 3), 1e-8, 5e-9)
 
 
 @pytest.mark.parametrize("K", range(3, 11))
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 25), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 12), marks=pytest.mark.slow)])
 def test_joint_l2(K, seeds):
     for seed in seeds:
         X, y = random_problem(100 * K + seed, K)
@@ -241,19 +240,3 @@ def test_errors_are_sentences(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     with pytest.raises(ModuleNotFoundError, match=r"'lp:3' needs clarabel: pip install '.\[cones\]'"):
         prgd.max_margin(*two, norm=3)
-
-
-@pytest.mark.parametrize("engine", grid.ENGINES)
-@pytest.mark.parametrize("K", [2, 3])
-def test_every_engine_gives_the_same_answer(engine, K, tmp_path):
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((200, 4)).astype(np.float32)  # numbers that every engine holds
-    y = (X @ rng.standard_normal((4, K))).argmax(axis=1)
-    norms, joint = (("l1", 3.0), None) if K == 2 else (("l2", "linf", "spectral"), "joint")
-    rows = grid.ENGINES[engine](X, y, None, tmp_path)
-    for norm in norms:
-        reference = prgd.max_margin(X, y, norm=norm, multi_class=joint)
-        result = prgd.max_margin(rows, norm=norm, multi_class=joint)
-        assert result.status is Status.CERTIFIED
-        assert result.margin == pytest.approx(reference.margin, rel=2e-6)
-        assert result.check(rows).is_valid

@@ -5,7 +5,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
-import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -156,18 +155,6 @@ def test_many_columns_sparse_and_dense(fit_intercept, shape, C):
     assert sparse.check(X, y).is_valid
 
 
-@both
-@pytest.mark.parametrize("engine", grid.ENGINES)
-def test_every_engine_gives_the_same(engine, fit_intercept, tmp_path):
-    X, y = overlapping()
-    s = np.arange(len(y)) % 4.0
-    rows = grid.ENGINES[engine](X, y, s, tmp_path)
-    a = prgd.soft_margin(rows, C=2.0, fit_intercept=fit_intercept)
-    b = prgd.soft_margin(X, y, C=2.0, sample_weight=s, fit_intercept=fit_intercept)
-    assert a.status is Status.CERTIFIED
-    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-4)
-
-
 def test_ctrl_c_keeps_the_best_interval():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 20)), np.arange(200) % 2
@@ -190,17 +177,6 @@ def test_far_from_the_origin_the_interval_stays_true():
     assert far.status is Status.CERTIFIED
     assert far.margin == pytest.approx(near.margin, rel=1e-4)
     assert far.check(X + 2.0**26, y).is_valid
-
-
-def test_a_false_certificate_is_found():
-    X, y = overlapping()
-    result = prgd.soft_margin(X, y, C=1.0)
-    lower = result.margin * (1 + 1e-7)
-    raised = replace(result.certificate, lower=lower, upper=lower * (1 + 1e-7))
-    better = replace(result, certificate=raised)
-    assert result.check(X, y).is_valid
-    assert not better.check(X, y).is_valid
-    assert not replace(result, C=2.0).check(X, y).is_valid
 
 
 @both
@@ -360,6 +336,10 @@ def test_check_measures_a_bound_by_what_is_proven():
         changes += [{**change, "dual_weights": None} for change in (*changes, {})]
         if rows is apart:
             changes.append({"lower": -1e300, "upper": 1e-3})
+        else:
+            raised = result.margin * (1 + 1e-7)
+            changes.append({"lower": raised, "upper": raised * (1 + 1e-7)})
+            assert not replace(result, C=2.0).check(X, y).is_valid
         for change in changes:
             forged = replace(result.certificate, **change)
             assert not replace(result, certificate=forged).check(rows, y).is_valid, change

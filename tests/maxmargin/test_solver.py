@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import partial
 from unittest.mock import Mock
 
 import grid
@@ -23,14 +24,13 @@ def exact_gamma(X, y):
     """gamma_star through the origin by NNLS: min ||Z^T a, 1 - sum a||, a >= 0, has w = Z^T a."""
     Z = X * y[:, None]
     scale = np.abs(Z).max()
-    a, _ = nnls(
-        np.vstack([Z.T / scale, np.ones(len(y))]), np.r_[np.zeros(Z.shape[1]), 1.0], maxiter=100 * len(y)
-    )
+    A, right = np.vstack([Z.T / scale, np.ones(len(y))]), np.r_[np.zeros(Z.shape[1]), 1.0]
+    a, _ = nnls(A, right, maxiter=100 * len(y))
     w = Z.T @ a
     return (Z @ w).min() / np.linalg.norm(w)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [(40, 3), (200, 20), (60, 100), (500, 50)])
 def test_equals_nnls_through_the_origin(seed, shape):
     X, y = planted(*shape, 0.1, seed)
@@ -44,19 +44,33 @@ def test_equals_nnls_through_the_origin(seed, shape):
     assert (y * (X @ result.coef)).min() == pytest.approx(1.0)
 
 
+# Solvers, the number of classes, whether rows have weights, and how closely margins and coefficients agree.
+MARGINS = [
+    (partial(prgd.max_margin, tol=1e-9), 2, False, 1e-8, 1e-4),
+    (partial(prgd.max_margin, norm="l1"), 2, False, 2e-6, 1e-4),
+    (partial(prgd.max_margin, norm=3.0), 2, False, 2e-6, 1e-2),
+    *((partial(prgd.max_margin, norm=n, multi_class="joint"), 3, False, 2e-6, 1e-2) for n in ("l2", "linf")),
+    (partial(prgd.max_margin, norm="spectral", multi_class="joint"), 3, False, 2e-6, 1e-2),
+    (partial(prgd.soft_margin, C=2.0), 2, True, 2e-6, 1e-4),
+]
+
+
 @pytest.mark.parametrize("engine", grid.ENGINES)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_every_engine_gives_the_same_answer(engine, fit_intercept, tmp_path):
-    data = grid.PROBLEMS["gaussian"]()
-    reference = prgd.max_margin(data.X, data.y, fit_intercept=fit_intercept, tol=1e-9)
-    rows = grid.ENGINES[engine](data.X, data.y, None, tmp_path)
-    result = prgd.max_margin(rows, fit_intercept=fit_intercept, tol=1e-9)
-    assert result.status is Status.CERTIFIED
-    assert result.check(data.X, data.y).is_valid
-    assert result.margin == pytest.approx(reference.margin, rel=1e-8)
-    np.testing.assert_allclose(
-        result.coef, reference.coef, rtol=1e-3, atol=1e-4 * np.linalg.norm(reference.coef)
-    )
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 4)).astype(np.float32).astype(float)  # numbers that every engine holds
+    for solve, K, is_weighted, rel, atol in MARGINS:
+        y = (X @ np.random.default_rng(K).standard_normal((4, K))).argmax(axis=1)
+        s = np.arange(200) % 4.0 if is_weighted else None
+        reference = solve(prgd.rows.DenseRows(X, y, s), fit_intercept=fit_intercept)
+        rows = grid.ENGINES[engine](X, y, s, tmp_path)
+        result = solve(rows, fit_intercept=fit_intercept)
+        assert result.status is Status.CERTIFIED
+        assert result.check(rows).is_valid
+        assert result.margin == pytest.approx(reference.margin, rel=rel)
+        size = np.linalg.norm(reference.coef)
+        np.testing.assert_allclose(result.coef / size, reference.coef / size, atol=atol)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

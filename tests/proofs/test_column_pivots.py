@@ -32,9 +32,8 @@ def designs(seed):
         r = rng.integers(1, 5)
         return (rng.integers(-2, 3, (n, r)) @ rng.integers(-2, 3, (r, d))).astype(float)
     if kind == 1:  # factors with all their levels
-        return np.hstack(
-            [np.eye(4)[rng.integers(0, 4, n)], np.eye(3)[rng.integers(0, 3, n)], np.ones((n, 1))]
-        )
+        factors = [np.eye(levels)[rng.integers(0, levels, n)] for levels in (4, 3)]
+        return np.hstack([*factors, np.ones((n, 1))])
     if kind == 2:  # sparse, with multiples of rows
         Z = rng.integers(-2, 3, (n, d)) * (rng.random((n, d)) < 0.3) * 1.0
         return np.vstack([Z, -3.0 * Z[::2], Z[::3] / 8.0])

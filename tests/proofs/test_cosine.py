@@ -45,9 +45,7 @@ def test_no_separator_no_cosine(lower, upper):
 
 
 def test_a_wrong_start_has_no_cosine():
-    result = prgd.run(
-        prgd.Problem([[1.0], [-1.0]], [1, -1], fit_intercept=False), prgd.NGD(), w0=[-1.0], stop=0
-    )
+    result = prgd.run(prgd.Problem([[1.0], [-1.0]], [1, -1]), prgd.NGD(), w0=[-1.0], stop=0)
     assert result.margin == pytest.approx(-1.0)
     assert result.cosine == -1.0
 

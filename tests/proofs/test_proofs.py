@@ -162,9 +162,8 @@ def test_zero_tests_agree_with_fractions(seed):
     assert vanishes(A, k).tolist() == true
     assert true[:2] == [True, True]
     matrix = IntegerMatrix.from_floats(A, by_columns=True)
-    back = matrix.integers() * np.array(
-        [[Fraction(2) ** int(r + c) for c in matrix.columns] for r in matrix.rows]
-    )
+    powers = [[Fraction(2) ** int(r + c) for c in matrix.columns] for r in matrix.rows]
+    back = matrix.integers() * np.array(powers)
     assert (back == np.vectorize(Fraction)(A)).all()
 
 

@@ -4,8 +4,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from dual_programs import gamma_star
 from prgd_paper.methods import Adam, MirrorDescent
-from scipy.optimize import linprog, minimize
 
 import prgd
 from prgd.algorithms import SteepestDescent
@@ -23,34 +23,9 @@ def lopsided_rows():
     return np.r_[z + V, z - V]
 
 
-def separator(Z, name):
-    """The w of largest margin: by a linear program for l1 and linf, else the shortest w with ``Zw >= 1``."""
-    n, d = Z.shape
-    if name == "l1":  # w = a - b with a, b >= 0
-        rows = np.r_[np.c_[-Z, Z, np.ones(n)], [np.r_[np.ones(2 * d), 0.0]]]
-        bounds = [(0.0, None)] * (2 * d) + [(None, None)]
-        x = linprog(np.r_[np.zeros(2 * d), -1.0], rows, np.r_[np.zeros(n), 1.0], bounds=bounds).x
-        return x[:d] - x[d : 2 * d]
-    bounds = [(-1.0, 1.0)] * d + [(None, None)]
-    w = linprog(np.r_[np.zeros(d), -1.0], np.c_[-Z, np.ones(n)], np.zeros(n), bounds=bounds).x[:d]
-    if name == "linf":
-        return w
-    p = as_norm(name).row_exponent / (as_norm(name).row_exponent - 1.0)
-    return minimize(
-        lambda w: (np.abs(w) ** p).sum() / p,
-        w / (Z @ w).min(),
-        jac=lambda w: np.sign(w) * np.abs(w) ** (p - 1.0),
-        constraints={"type": "ineq", "fun": lambda w: Z @ w - 1.0, "jac": lambda w: Z},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 1000},
-    ).x
-
-
 @pytest.fixture(scope="module")
 def largest():
-    Z = lopsided_rows()
-    found = {name: separator(Z, name) for name in NORMS}
-    return {name: (Z @ w).min() / as_norm(name)(w) for name, w in found.items()}
+    return {name: gamma_star(lopsided_rows(), np.zeros((6, 0)), name) for name in NORMS}
 
 
 @pytest.mark.parametrize(

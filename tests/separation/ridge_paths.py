@@ -40,6 +40,18 @@ class Sample:
     def family(self) -> str:
         return self.kind if self.kind in ("poisson", "multinomial") else "binomial"
 
+    @property
+    def matrix(self) -> np.ndarray:
+        """The model matrix with its intercept."""
+        return np.column_stack([np.ones(len(self.y)), self.X])
+
+    def glm(self, rows, columns: list[int]):
+        """Return the model of statsmodels on some rows and columns."""
+        import statsmodels.api as sm
+
+        family = sm.families.Poisson() if self.family == "poisson" else sm.families.Binomial()
+        return sm.GLM(self.y[rows], self.matrix[rows][:, columns], family=family)
+
 
 # ------------------------------------------------------------------------------------------ generated sets
 
@@ -171,22 +183,17 @@ def ridge_path(model: Model, penalised: np.ndarray) -> np.ndarray:
 
 def limiting_estimates(sample: Sample, kept: list[int], found) -> np.ndarray:
     """Return the maximum-likelihood estimates of the limiting model; only finite coefficients are unique."""
-    import statsmodels.api as sm
-
-    X = np.column_stack([np.ones(len(sample.y)), sample.X])[:, kept]
-    rows = found.limiting_rows
+    X, rows = sample.matrix[:, kept], found.limiting_rows
     if sample.family == "multinomial":
         model = Model("multinomial", X, sample.y, remaining_classes(sample, found))
-        size = len(kept) * model.classes
-        return ridge_path(model, np.ones(size))[-1]
+        return ridge_path(model, np.ones(len(kept) * model.classes))[-1]
     # The column of a finite coefficient never depends on others there, so it is never left out.
     X, estimates = X[rows], np.zeros(len(kept))
     chosen: list[int] = []
     for j in range(len(kept)):
         if np.linalg.matrix_rank(X[:, [*chosen, j]]) > len(chosen):
             chosen.append(j)
-    family = sm.families.Poisson() if sample.family == "poisson" else sm.families.Binomial()
-    fit = sm.GLM(sample.y[rows], X[:, chosen], family=family).fit(tol=1e-12, maxiter=200)
+    fit = sample.glm(rows, [kept[j] for j in chosen]).fit(tol=1e-12, maxiter=200)
     estimates[chosen] = fit.params
     return estimates
 
@@ -194,8 +201,7 @@ def limiting_estimates(sample: Sample, kept: list[int], found) -> np.ndarray:
 def remaining_classes(sample: Sample, found) -> np.ndarray:
     """Return which classes have a positive probability for each observation in the limiting model."""
     model = model_rows(sample.X, sample.y, family="multinomial")
-    n, classes = len(sample.y), len(np.unique(sample.y))
-    X = np.column_stack([np.ones(n), sample.X])
+    X, classes = sample.matrix, len(np.unique(sample.y))
     allowed = sample.y[:, None] == np.unique(sample.y)
     Z = model.rows.take(found.boundary_rows)[:, model.columns].reshape(-1, classes - 1, X.shape[1])
     for i, row in zip(model.observations[found.boundary_rows], Z, strict=True):
@@ -204,26 +210,17 @@ def remaining_classes(sample: Sample, found) -> np.ndarray:
     return allowed
 
 
-def ridge_by_statsmodels(sample: Sample, kept: list[int], alpha: float) -> np.ndarray:
-    """Return the minimiser that statsmodels finds, to its tolerance."""
-    import statsmodels.api as sm
-
-    X = np.column_stack([np.ones(len(sample.y)), sample.X])[:, kept]
-    family = sm.families.Poisson() if sample.family == "poisson" else sm.families.Binomial()
-    return sm.GLM(sample.y, X, family=family).fit_regularized(alpha=alpha, L1_wt=0.0).params
-
-
 def compare(sample: Sample) -> tuple[dict, list[str]]:
     """Return the verdict on each coefficient that is not aliased, and the disagreements in words."""
     found = prgd.separability(sample.X, sample.y, family=sample.family)
     words = {name: word.value for name, word in found.coefficients.items() if word != "aliased"}
     width = len(found.coefficients) // (len(np.unique(sample.y)) - 1 if sample.family == "multinomial" else 1)
     kept = [j for j, word in enumerate(list(found.coefficients.values())[:width]) if word != "aliased"]
-    model = Model(sample.family, np.column_stack([np.ones(len(sample.y)), sample.X])[:, kept], sample.y)
+    model = Model(sample.family, sample.matrix[:, kept], sample.y)
     path = ridge_path(model, np.ones(len(words)))
     wrong = []
     if sample.family != "multinomial":
-        theirs = ridge_by_statsmodels(sample, kept, 1e-2)
+        theirs = sample.glm(slice(None), kept).fit_regularized(alpha=1e-2, L1_wt=0.0).params
         if np.abs(theirs - path[0]).max() > 1e-2:
             wrong.append(f"statsmodels finds {theirs} at alpha = 1e-2, Newton's method {path[0]}")
     finite = {k: name for k, (name, word) in enumerate(words.items()) if word == "finite"}

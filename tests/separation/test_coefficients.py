@@ -62,10 +62,8 @@ def linear_programs(case: oracle.Design) -> dict:
     Z = np.array(facts.rows, float)[:, facts.kept]
     words = {}
     for k, j in enumerate(facts.kept):
-        unit = np.eye(len(facts.kept))[k]
-        tops = [
-            -linprog(-s * unit, A_ub=-Z, b_ub=np.zeros(len(Z)), bounds=(-1, 1)).fun > 1e-7 for s in (1, -1)
-        ]
+        unit, box = np.eye(len(facts.kept))[k], {"b_ub": np.zeros(len(Z)), "bounds": (-1, 1)}
+        tops = [-linprog(-s * unit, A_ub=-Z, **box).fun > 1e-7 for s in (1, -1)]
         words[facts.names[j]] = [["finite", "-inf"], ["+inf", "either"]][tops[0]][tops[1]]
     return words
 
@@ -79,7 +77,7 @@ def test_the_oracle_against_linear_programs_in_floating_point():
 
 
 def test_aliased_columns_of_the_model_matrix_are_those_of_the_cone():
-    for index in range(400):
+    for index in range(150):
         facts = oracle.cone(design(2, index))
         assert oracle.aliased_columns(facts.rows) == facts.aliased, index
 
@@ -128,15 +126,15 @@ def test_words_by_hand(case, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 600, 100))
+@pytest.mark.parametrize("first", range(0, 250, 50))
 def test_every_word_and_witness_of_small_designs(first):
-    for index in range(first, first + 100):  # `make oracle` tries more
+    for index in range(first, first + 50):  # `make oracle` tries more
         assert disagreements(design(0, index), index)[1] == [], index
 
 
 @pytest.mark.slow
 def test_no_word_is_wrong_where_rounding_may_mislead():
-    for index in range(40):
+    for index in range(20):
         case = hard_design(0, index)
         X, y, options = arguments(case, index)
         found, words = prgd.separability(X, y, **options), oracle.solve(case).words
@@ -206,7 +204,7 @@ def test_sign_of_either_is_that_of_the_maximum_margin_direction():
 
 @pytest.mark.slow
 def test_no_other_word_passes_the_check():
-    for index in range(15):
+    for index in range(8):
         case = design(6, index)
         X, y, options = arguments(case, index)
         found = prgd.separability(X, y, **options)
@@ -222,8 +220,5 @@ def test_no_other_word_passes_the_check():
                         coefficients=found.coefficients | {name: other},
                         _evidence=replace(evidence, behaviours=behaviours, memberships=memberships),
                     )
-                    assert not changed.check(X, y, sample_weight=options["sample_weight"]), (
-                        index,
-                        name,
-                        other,
-                    )
+                    is_confirmed = changed.check(X, y, sample_weight=options["sample_weight"])
+                    assert not is_confirmed, (index, name, other)

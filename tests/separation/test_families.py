@@ -24,70 +24,58 @@ def rows_of(model) -> list[list[float]]:
 # ------------------------------------------------------------------------------------------ rows by hand
 
 
+NAMES = "(Intercept)", "x0", "x1"
+BOTH = [[-1, -1, 0], [1, 2, 5], [-1, -2, -5], [-1, -3, 1]]  # the second observation has rows of both signs
+BY_HAND = [  # family, response, names, rows and their observations
+    ("binomial", ["no", "yes", "no"], NAMES, [[-1, -1, 0], [1, 2, 5], [-1, -3, 1]], None),
+    ("binomial", [[0, 2], [3, 4], [0, 1]], NAMES, BOTH, [0, 1, 1, 2]),
+    ("poisson", [0, 2.5, 0], NAMES, BOTH, [0, 1, 1, 2]),
+    (  # The first class is the reference, and each other one has a block of the intercept and x0, x1.
+        "multinomial",
+        ["b", "a", "c"],
+        tuple((c, name) for c in "bc" for name in NAMES),
+        [
+            [1, 1, 0, 0, 0, 0],  # b against a
+            [1, 1, 0, -1, -1, 0],  # b against c
+            [-1, -2, -5, 0, 0, 0],  # a against b
+            [0, 0, 0, -1, -2, -5],  # a against c
+            [0, 0, 0, 1, 3, -1],  # c against a
+            [-1, -3, 1, 1, 3, -1],  # c against b
+        ],
+        [0, 0, 1, 1, 2, 2],
+    ),
+    (  # class 1: below its threshold; 3: above the last one; 2: below 2|3, and above 1|2
+        "ordinal",
+        [1.0, 3.0, 2.0],
+        ("1|2", "2|3", "x0", "x1"),
+        [[1, 0, -1, 0], [0, -1, 2, 5], [0, 1, -3, 1], [-1, 0, 3, -1]],
+        [0, 1, 2, 2],
+    ),
+]
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.coo_matrix, np.asfortranarray])
-def test_binomial_labels(kind):
-    model = model_rows(kind(X), ["no", "yes", "no"])
-    assert model.names == ("(Intercept)", "x0", "x1")
-    assert rows_of(model) == [[-1, -1, 0], [1, 2, 5], [-1, -3, 1]]
-    assert model.observations is None
-    assert model.classes == ("no", "yes")
-    without = model_rows(kind(X), [False, True, False], fit_intercept=False)
-    assert without.names == ("x0", "x1")
-    assert rows_of(without) == [[-1, 0], [2, 5], [-3, 1]]
+@pytest.mark.parametrize(("family", "y", "names", "rows", "observations"), BY_HAND)
+def test_rows_by_hand(family, y, names, rows, observations, kind):
+    model = model_rows(kind(X), y, family=family)
+    assert model.names == names
+    assert rows_of(model) == rows
+    assert (None if model.observations is None else model.observations.tolist()) == observations
+    assert model.rows.rows.is_sparse or family not in ("multinomial", "ordinal")
+    if family in ("binomial", "multinomial") and np.ndim(y) == 1:
+        assert model.classes == tuple(sorted(set(y)))
+        without = model_rows(kind(X), y, family=family, fit_intercept=False)
+        slopes = [k for k, name in enumerate(names) if "(Intercept)" not in (name, name[1])]
+        assert without.names == tuple(names[k] for k in slopes)
+        assert rows_of(without) == [[row[k] for k in slopes] for row in rows]
+        assert family == "binomial" or model.rivals.tolist() == [0, 2, 1, 2, 0, 1]
 
 
-def test_binomial_counts():
-    model = model_rows(X, [[2, 0], [3, 4], [0, 1]])
-    assert rows_of(model) == [[1, 1, 0], [1, 2, 5], [-1, -2, -5], [-1, -3, 1]]
-    assert model.observations.tolist() == [0, 1, 1, 2]
-    without_data = model_rows(X, [[2, 0], [0, 0], [0, 1]])
-    assert without_data.observations.tolist() == [0, 2]
+def test_counts_without_data_and_of_one_kind_each():
+    assert model_rows(X, [[2, 0], [0, 0], [0, 1]]).observations.tolist() == [0, 2]
     one_each = model_rows(X, [[2, 0], [1, 0], [0, 1]])
     assert one_each.observations is None
     assert one_each.rows.rows.plain_array is X  # no copy is made
-
-
-def test_poisson():
-    model = model_rows(sp.csr_array(X), [0, 2.5, 0], family="poisson")
-    assert model.names == ("(Intercept)", "x0", "x1")
-    assert rows_of(model) == [[-1, -1, 0], [1, 2, 5], [-1, -2, -5], [-1, -3, 1]]
-    assert model.observations.tolist() == [0, 1, 1, 2]
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_multinomial(kind):
-    """The first class is the reference, and each other one has a block of the intercept and x0, x1."""
-    model = model_rows(kind(X), ["b", "a", "c"], family="multinomial")
-    assert model.names == tuple((c, name) for c in "bc" for name in ("(Intercept)", "x0", "x1"))
-    assert rows_of(model) == [
-        [1, 1, 0, 0, 0, 0],  # b against a
-        [1, 1, 0, -1, -1, 0],  # b against c
-        [-1, -2, -5, 0, 0, 0],  # a against b
-        [0, 0, 0, -1, -2, -5],  # a against c
-        [0, 0, 0, 1, 3, -1],  # c against a
-        [-1, -3, 1, 1, 3, -1],  # c against b
-    ]
-    assert model.observations.tolist() == [0, 0, 1, 1, 2, 2]
-    assert model.rivals.tolist() == [0, 2, 1, 2, 0, 1]
-    assert model.classes == ("a", "b", "c")
-    assert model.rows.rows.is_sparse
-    without = model_rows(kind(X), ["b", "a", "c"], family="multinomial", fit_intercept=False)
-    assert without.names == (("b", "x0"), ("b", "x1"), ("c", "x0"), ("c", "x1"))
-    assert rows_of(without)[1] == [1, 0, -1, 0]
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_ordinal(kind):
-    model = model_rows(kind(X), [1.0, 3.0, 2.0], family="ordinal")
-    assert model.names == ("1|2", "2|3", "x0", "x1")
-    assert rows_of(model) == [
-        [1, 0, -1, 0],  # class 1: below its threshold
-        [0, -1, 2, 5],  # class 3: above the last one
-        [0, 1, -3, 1],  # class 2: below 2|3
-        [-1, 0, 3, -1],  # and above 1|2
-    ]
-    assert model.observations.tolist() == [0, 1, 2, 2]
-    assert model.rows.rows.is_sparse
 
 
 def test_observations_of_weight_zero_do_not_count():
@@ -260,9 +248,8 @@ def test_dense_and_sparse_rows_are_equal(family):
     x = rng.integers(-1, 2, (40, 3)).astype(np.float32)
     y = response(family, 40, rng)
     weight = rng.integers(0, 3, 40) + (np.arange(40) > 35)
-    models = [
-        model_rows(kind(x), y, family=family, sample_weight=weight) for kind in (np.asarray, sp.csc_array)
-    ]
+    forms = x, sp.csc_array(x)
+    models = [model_rows(form, y, family=family, sample_weight=weight) for form in forms]
     assert rows_of(models[0]) == rows_of(models[1])
     assert models[0].names == models[1].names
     assert np.array_equal(models[0].observations, models[1].observations)

@@ -123,10 +123,8 @@ def test_weights_are_an_array_or_a_column():
 
 
 def test_numbers_that_pandas_holds_as_objects_are_numbers():
-    assert read_formula("y ~ x", {"y": [0, 1], "x": [Decimal("0.5"), Decimal(2)]}).X.tolist() == [
-        [0.5],
-        [2.0],
-    ]
+    decimals = {"y": [0, 1], "x": [Decimal("0.5"), Decimal(2)]}
+    assert read_formula("y ~ x", decimals).X.tolist() == [[0.5], [2.0]]
     whole = pd.DataFrame({"y": pd.array([0, 1], "Int64"), "x": pd.array([1, 2], "Int64")})
     assert read_formula("y ~ x", whole).X.tolist() == [[1.0], [2.0]]
 
@@ -235,16 +233,15 @@ def test_errors_of_data(data, kind, words):
 
 def test_further_errors():
     lazy = as_polars({"y": [0, 1], "x": [1, 2]}).lazy()
-    with pytest.raises(TypeError, match="got LazyFrame"):
-        prgd.separability.from_formula("y ~ x", lazy)
-    with pytest.raises(ValueError, match="thresholds in place of an intercept"):
-        prgd.separability.from_formula("x ~ 0 + w", DATA, family="ordinal")
-    with pytest.raises(ValueError, match="says nothing about the order"):
-        prgd.separability.from_formula("stage ~ w", DATA, family="ordinal")
-    with pytest.raises(ValueError, match="Unknown column 'v'"):
-        prgd.separability.from_formula("y ~ x", DATA, sample_weight="v")
-    with pytest.raises(TypeError, match="formula must be text"):
-        prgd.separability.from_formula(3, DATA)
+    for formula, data, options, error, words in (
+        ("y ~ x", lazy, {}, TypeError, "got LazyFrame"),
+        ("x ~ 0 + w", DATA, {"family": "ordinal"}, ValueError, "thresholds in place of an intercept"),
+        ("stage ~ w", DATA, {"family": "ordinal"}, ValueError, "says nothing about the order"),
+        ("y ~ x", DATA, {"sample_weight": "v"}, ValueError, "Unknown column 'v'"),
+        (3, DATA, {}, TypeError, "formula must be text"),
+    ):
+        with pytest.raises(error, match=words):
+            prgd.separability.from_formula(formula, data, **options)
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -106,9 +106,8 @@ def check_farkas(found, X, codes, row, other, K, fit_intercept, size=2e-9):
     assert found.p.min() >= 0.0
     assert found.p.sum() == pytest.approx(1.0)
     C = X - X.mean(axis=0) if fit_intercept else X
-    assert (
-        np.linalg.norm(combination(C, codes, row, other, K, found.p)) <= size * np.abs(C).max() * X.shape[1]
-    )
+    U = combination(C, codes, row, other, K, found.p)
+    assert np.linalg.norm(U) <= size * np.abs(C).max() * X.shape[1]
     assert np.isfinite(found.W).all()
     assert np.isfinite(found.b).all()
     assert found.gap == 1.0
@@ -203,41 +202,37 @@ def test_tiny_margins(seed, distance, fit_intercept):
     check_conditions(solve_pairs(*problem), *problem, gap=1e-8)
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("case", ["repeated", "collinear", "one row each", "units", "one column"])
-def test_degenerate_rows(case, fit_intercept):
-    X, codes = clusters(1)
-    if case == "repeated":
-        X, codes = np.vstack([X] * 3), np.tile(codes, 3)
-    elif case == "collinear":
-        X = np.hstack([X, X, 3.0 * X[:, :1], np.zeros((60, 1))])
-    elif case == "one row each":
-        X, codes = X[:4], codes[:4]
-    elif case == "units":
-        X = X * 10.0 ** np.linspace(-4.0, 4.0, 6)
-    elif case == "one column":
-        fit_intercept = True  # without intercepts three classes on a line are not separable
-        X = codes[:, None] + 0.1 * X[:, :1]
-    problem = X, codes, *all_pairs(codes, 4), 4, fit_intercept
-    check_conditions(solve_pairs(*problem), *problem)
+DEGENERATE = {
+    "repeated": lambda X, codes: (np.vstack([X] * 3), np.tile(codes, 3)),
+    "collinear": lambda X, codes: (np.hstack([X, X, 3.0 * X[:, :1], np.zeros((60, 1))]), codes),
+    "one row each": lambda X, codes: (X[:4], codes[:4]),
+    "units": lambda X, codes: (X * 10.0 ** np.linspace(-4.0, 4.0, 6), codes),
+    "one column": lambda X, codes: (codes[:, None] + 0.1 * X[:, :1], codes),
+}
+INSEPARABLE = {
+    "overlap": lambda X, codes: (np.random.default_rng(0).normal(size=(60, 3)), codes),
+    "zeros": lambda X, codes: (np.zeros((60, 2)), codes),
+    "equal": lambda X, codes: (np.full((60, 2), 0.1), codes),
+    "contradiction": lambda X, codes: (np.vstack([X[:1], X[:1], X[2:]]), codes),
+    # the first direction is zero: all classes have the mean zero
+    "symmetric": lambda X, codes: (np.vstack([X, -X]), np.tile(codes, 2)),
+}
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("case", ["overlap", "zeros", "equal", "contradiction", "symmetric"])
-def test_sets_that_no_matrix_separates(case, fit_intercept):
-    X, codes = clusters(2)
-    if case == "overlap":
-        X = np.random.default_rng(0).normal(size=(60, 3))
-    elif case == "zeros":
-        X = np.zeros((60, 2))
-    elif case == "equal":
-        X = np.full((60, 2), 0.1)
-    elif case == "contradiction":
-        X[1] = X[0]
-    elif case == "symmetric":  # the first direction is zero: all classes have the mean zero
-        X, codes = np.vstack([X, -X]), np.tile(codes, 2)
+@pytest.mark.parametrize("case", [*DEGENERATE, *INSEPARABLE])
+def test_degenerate_rows_and_those_that_no_matrix_separates(case, fit_intercept):
+    if case in DEGENERATE:
+        X, codes = DEGENERATE[case](*clusters(1))
+        fit_intercept |= case == "one column"  # without intercepts three classes on a line are not separable
+    else:
+        X, codes = INSEPARABLE[case](*clusters(2))
     problem = X, codes, *all_pairs(codes, 4), 4, fit_intercept
-    check_farkas(solve_pairs(*problem), *problem, size=1e-8)
+    found = solve_pairs(*problem)
+    if case in DEGENERATE:
+        check_conditions(found, *problem)
+    else:
+        check_farkas(found, *problem, size=1e-8)
 
 
 def test_pairs_on_no_cycle_of_classes_are_left_to_the_intercepts():
