@@ -32,11 +32,11 @@ def _absorb(m: Any, s: Any, loss: int, scalars: Any, c: Any, bits: Any) -> None:
 def weigh_pairs(S: Any, y: Any, s: Any, loss: int, scalars: Any) -> None:
     """Sum all pairs of a row and another class than its own, ``y``, in one group.
 
-    A product that is not finite makes every number NaN.
+    A product or margin that is not finite, of a row that has weight, makes every number NaN.
     """
     K, n = S.shape
     low, top, total, c = np.empty(n), np.full(n, -np.inf), np.empty(n), np.empty(n)
-    bits, margin = np.empty(n, np.int64), np.inf
+    bits, margin, check = np.empty(n, np.int64), np.inf, 0.0
     for i in range(n):
         low[i] = S[y[i], i]
         total[i] = low[i] * 0.0
@@ -49,6 +49,7 @@ def weigh_pairs(S: Any, y: Any, s: Any, loss: int, scalars: Any) -> None:
         low[i] -= top[i]
         if s.size == 0 or s[i] > 0.0:
             margin = min(margin, low[i])
+            check += total[i] + low[i] * 0.0  # NaN unless all of them are finite
     for k in range(K):
         for i in range(n):
             S[k, i] = S[k, i] - top[i] if S[k, i] - top[i] > NEGLIGIBLE else NEGLIGIBLE
@@ -60,6 +61,7 @@ def weigh_pairs(S: Any, y: Any, s: Any, loss: int, scalars: Any) -> None:
         low[i] -= math.log(total[i])  # the soft margin
     _absorb(low, s, loss, scalars, c, bits)
     scalars[0, MARGIN] = margin  # that of pairs
+    scalars[0] += check
     for i in range(n):
         total[i] = -c[i] / total[i]
     for k in range(K):

@@ -198,9 +198,6 @@ class ArrayRows(PlainRows):
         self._each(lambda a, b: _kernels.row_squares(s.A, s.bounds[a], s.bounds[b], squares))
         return query.of_squares(squares) or query.answer(self, labels)
 
-    def _from_margins(self, query: Any, labels: Labels) -> Any:
-        return query.answer(self, labels)  # the query asks for all margins
-
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
         return np.asarray(self._margins(MarginsAt(w), Labels.read(None, None, self.n)))
@@ -239,7 +236,7 @@ class ArrayRows(PlainRows):
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         Measure: _measure,
-        SmallestAt: _from_margins,
+        SmallestAt: lambda self, query, labels: query.answer(self, labels),  # which asks for all margins
     }
 
 

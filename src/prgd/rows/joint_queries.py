@@ -17,6 +17,7 @@ import numpy as np
 from prgd.core.arithmetic import UNIT_ROUNDOFF, like, namespace, to_host
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Query, places_within
+from prgd.rows.blocks import is_sparse
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
@@ -42,13 +43,10 @@ def pair_margins(rows: LeafRows, W: Array, intercept: Array | None, labels: Labe
     """Return the margin of every row against every class, of shape (n, K), infinite for its own."""
     blocks = rows.blocks(block_rows(rows, W.size))
     with np.errstate(over="ignore", invalid="ignore"):  # products may leave the floating range
-        products = np.concatenate([to_host(block @ like_block(block, W.T)) for _, block in blocks])
+        products = np.concatenate(
+            [to_host(block @ (W.T if is_sparse(block) else like(block, W.T))) for _, block in blocks]
+        )
         return margins_of(products if intercept is None else products + intercept, labels.codes)
-
-
-def like_block(block: Block, W: Array) -> Any:
-    """Return W as an array that can be multiplied with a block, in the type of the block."""
-    return W if hasattr(block, "indptr") else like(block, W)
 
 
 def margins_of(products: Array, codes: Any) -> Array:

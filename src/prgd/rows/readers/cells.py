@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from prgd.core.checks import bad_cell
 from prgd.core.types import Array
+from prgd.rows.blocks import non_finite_entry
 from prgd.rows.exact import as_float
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.text import LabelArray
@@ -161,17 +162,8 @@ def check_numbers(X: npt.NDArray[Any], wanted: Wanted) -> None:
         raise ValueError(f"{wanted.file}: expected numbers in X, got {X.dtype}. Encode them as numbers.")
 
 
-def check_finite(
-    X: Any, place: Callable[[int], str], names: Sequence[str] | None = None, raw: Any = None
-) -> Any:
-    """Return X if every value is finite, else name the place; ``raw`` has the values of the file."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    if np.isfinite(values).all():
-        return X
-    if isinstance(X, np.ndarray):
-        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
-    else:
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
-        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
-    name = str(column) if names is None else names[column]
-    raise bad_cell(place(row), name, (X if raw is None else raw)[row, column])
+def check_finite(X: Any, place: Callable[[int], str], names: Sequence[str] | None, raw: Any) -> None:
+    """Raise ``ValueError`` for a value that is not finite, with its place; ``raw`` has those of the file."""
+    if found := non_finite_entry(X):
+        row, column = found
+        raise bad_cell(place(row), str(column) if names is None else names[column], raw[row, column])
