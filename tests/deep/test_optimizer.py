@@ -1,7 +1,6 @@
 """GD, NGD and PRGD as PyTorch optimizers: the core's iterates, and the company they keep in PyTorch."""
 
 import collections
-import copy
 import io
 import math
 import runpy
@@ -417,14 +416,6 @@ def test_state_of_another_model_or_schedule_is_refused():
         deep.PRGD(model.parameters(), R=Constant(), T=Every(50), warm_up=0).load_state_dict(state)
     with pytest.raises(ValueError, match="no entry 'prgd'"):
         deep.PRGD(model.parameters(), **SCHEDULE).load_state_dict(optimizer.base.state_dict())
-
-
-def test_copies_are_independent():
-    model = network()
-    optimizer = deep.PRGD(model.parameters(), **SCHEDULE)
-    train(model, optimizer, 3)
-    twin = copy.deepcopy({"model": model, "optimizer": optimizer})
-    assert torch.equal(train(**twin, steps=9), train(model, optimizer, 9))
 
 
 @pytest.mark.slow

@@ -64,13 +64,6 @@ def test_fit_prints_a_table_and_writes_a_model():
     assert kept.check(data.X, data.y).is_valid  # from the file alone
 
 
-def test_fit_through_the_origin():
-    rows = table(call("fit", "toy:0.3", "--no-intercept", "--out", "model.npz").stdout)
-    assert float(rows["margin, lower bound"]) == pytest.approx(0.3, rel=1e-6)
-    assert model().intercept == 0.0
-    assert not model().fit_intercept
-
-
 def test_every_kind_of_file_gives_the_same_model():
     write_files()
     parts = ["--out-of-core", "--max-memory", "16B"]

@@ -58,6 +58,7 @@ def test_every_output_names_the_problem():
         result = prgd.Result.load(f"{k}.npz")
         words = "without an intercept" if given else "with an unpenalised intercept"
         assert words in result.problem_in_words
+        assert not given or (result.intercept, result.margin) == (0.0, pytest.approx(0.3, rel=1e-6))
         assert words in str(result)
         assert f"fit_intercept={not given}" in repr(result)
         written = json.loads(Path(f"{k}.json").read_text())

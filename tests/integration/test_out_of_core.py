@@ -18,7 +18,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.slow
 def test_a_file_four_times_the_allowed_memory_is_fitted_as_in_memory(tmp_path):
     report = tmp_path / "report.json"
     options = ["--kinds", "npy", "--allow", "208MB", "--size", "840MB", "--steps", "3"]
