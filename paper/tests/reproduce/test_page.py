@@ -244,17 +244,18 @@ def test_verdicts_are_written(tmp_path):
     assert "| We say so. | beyond the paper | `b` | ✗ does not hold |" in own
 
 
-def test_verdicts_that_are_missing_are_named(tmp_path):
-    (tmp_path / "README.md").write_text(f"{write_verdicts.BEGIN}\n{write_verdicts.END}\n")
+@pytest.mark.parametrize(
+    ("readme", "words"),
+    [
+        (f"{write_verdicts.BEGIN}\n{write_verdicts.END}\n", r"lacks verdicts \(a\)"),
+        ("# Title\n", "each once"),
+    ],
+)
+def test_missing_verdicts_and_missing_marks_are_named(tmp_path, readme, words):
+    (tmp_path / "README.md").write_text(readme)
     missing = Claim("a", "Section 7", "s", lambda: Finding((1.0, ">", 2.0), "s."))
     (tmp_path / "claims.json").write_text(json.dumps([missing.to_dict()]))
-    with pytest.raises(ValueError, match=r"lacks verdicts \(a\)"):
-        write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
-
-
-def test_readme_without_marks_is_refused(tmp_path):
-    (tmp_path / "README.md").write_text("# Title\n")
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match=words):
         write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
 
 

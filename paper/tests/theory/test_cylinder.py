@@ -152,6 +152,8 @@ def test_random_sets_have_the_margin_they_were_built_with(seed):
     reference = geometry(data).reference
     assert reference.gamma_star == pytest.approx(data.gamma_star, rel=1e-12)
     np.testing.assert_allclose(reference.w_star, data.w_star, atol=1e-9)
+    assert np.linalg.norm(data.X, axis=1).max() <= 1.0 + 1e-12
+    assert random_nondegenerate(seed, rank=2, support=5, others=0, dimension=4).X.shape == (5, 4)
     found = favorable_cylinder(data)
     assert velocity_infimum(data, found.corrected.cylinder).value <= found.rho * (1.0 + 1e-9)
 

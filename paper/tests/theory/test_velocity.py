@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from prgd_paper.theory import velocity
 from prgd_paper.theory.samples import random_nondegenerate
-from prgd_paper.theory.support import signed_rows
 
 import prgd
 from prgd import datasets
@@ -115,14 +114,3 @@ def test_attractor_keeps_ngd(gamma_star):
     for t in range(201, 210):
         result = prgd.run(problem, prgd.NGD(), resume=result, stop=t)
         assert zone.lower <= result.w[1] <= zone.upper
-
-
-def test_random_sets_are_what_they_say():
-    for seed in range(20):
-        data = random_nondegenerate(seed)
-        Z = signed_rows(data)
-        margins = Z @ data.w_star
-        assert margins.min() == pytest.approx(data.gamma_star, rel=1e-12)
-        assert np.linalg.norm(Z, axis=1).max() <= 1.0 + 1e-12
-    data = random_nondegenerate(0, rank=2, support=5, others=0, dimension=4)
-    assert signed_rows(data).shape == (5, 4)
