@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from separation.oracle import aliased_columns
 
 from prgd.proofs import pivots as module
-from prgd.proofs.elimination import Elimination, residues, short_primes
+from prgd.proofs.elimination import Elimination, eliminated, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.pivots import combinations, filled_rows, pivot_columns, proportional_rows
 
@@ -72,14 +72,15 @@ def test_elimination_by_panels_is_that_by_single_columns(shape):
     matrix[:, 40:45] = matrix[:, :5]
     matrix[:, 7] = 0.0
     matrix[30:40] = matrix[:10]
-    whole, single = Elimination(shape[0], PRIME), Elimination(shape[0], PRIME)
-    kept, factors = whole.extend(matrix)
+    single, (whole, kept) = Elimination(shape[0], PRIME), eliminated(matrix, PRIME)
     assert kept == [j for j in range(shape[1]) if single.add(matrix[:, [j]])[0]]
     assert len(kept) == min(shape[0] - 10, shape[1] - 6)
     unit = np.zeros((shape[0], len(kept)))
     unit[whole.pivots, np.arange(len(kept))] = 1.0
     assert np.array_equal(whole.reduce(matrix[:, kept]), unit)
-    assert factors[42].tolist() == [float(k == 2) for k in range(factors[42].size)]
+    assert whole.reduce(matrix[:, [42]])[whole.pivots, 0].tolist() == [
+        float(k == 2) for k in range(len(kept))
+    ]
 
 
 def test_columns_that_fill_some_rows():

@@ -11,7 +11,7 @@ import numpy as np
 
 from prgd.core.arithmetic import integer_multiple
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.elimination import Elimination, residues, short_primes
+from prgd.proofs.elimination import eliminated, short_primes
 from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
@@ -78,8 +78,7 @@ def structure_of(
     ([0], [{2: '1'}, {1: '1', 0: '-2'}])
     """
     prime = next(short_primes()) if prime is None else prime
-    elimination = Elimination(len(Z), prime)
-    chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
+    elimination, chosen = eliminated(Z[:, list(order)], prime)
     columns, pivots = [order[k] for k in chosen], elimination.pivots
     basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
@@ -245,17 +244,10 @@ def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
         smallest = np.abs(np.diag(factor(some))).min()
         if smallest > ROUNDING * math.sqrt(index.size):
             return []
-    return _relations_of(factor(index), powers)
-
-
-def _relations_of(R: Array, powers: Indices) -> list[NearRelation]:
-    """Return the relations between the columns of ``R 2^-powers``, R being upper triangular."""
+    R = factor(index)
     sizes = np.linalg.norm(R, axis=0)
     R = R / sizes
-    is_small = np.abs(np.diag(R)) < ROUNDING
-    if not is_small.any():
-        return []
-    found = []
+    is_small, found = np.abs(np.diag(R)) < ROUNDING, []
     for j in np.flatnonzero(is_small).tolist():
         before = np.flatnonzero(~is_small[:j])
         c = np.linalg.lstsq(R[:, before], R[:, j], rcond=None)[0]
@@ -263,9 +255,6 @@ def _relations_of(R: Array, powers: Indices) -> list[NearRelation]:
         if residual < ROUNDING:
             large = np.abs(c) > _SMALL_TERM * np.abs(c).max()
             factors = np.ldexp(c * sizes[j] / sizes[before], powers[before] - powers[j])
-            found.append(
-                NearRelation(
-                    j, dict(zip(before[large].tolist(), factors[large].tolist(), strict=True)), residual
-                )
-            )
+            terms = dict(zip(before[large].tolist(), factors[large].tolist(), strict=True))
+            found.append(NearRelation(j, terms, residual))
     return found

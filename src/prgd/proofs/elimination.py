@@ -141,20 +141,6 @@ class Elimination:
             self._stored[:, old:total] = factors
         return kept, panel
 
-    def extend(self, Z: Array) -> tuple[list[int], dict[int, Array]]:
-        """Add columns of residues; return those kept, and the factors of kept columns in the others."""
-        kept, factors = list[int](), dict[int, Array]()
-        for k in range(0, Z.shape[1], MAX_TERMS):
-            chosen, panel = self.add(Z[:, k : k + MAX_TERMS])
-            kept += [k + j for j in chosen]
-            for j in np.setdiff1d(np.arange(panel.shape[1]), chosen):
-                factors[k + int(j)] = panel[self.pivots, j]
-        return kept, factors
-
-    def solve(self, right: Array) -> Array:
-        """Return the factors of the kept columns, one row for each, in columns that depend on them."""
-        return self.reduce(right)[self.pivots]
-
     def _eliminate(self, panel: Array, is_free: Mask) -> tuple[list[int], list[int], Array]:
         """Return the columns kept, their pivot rows, and the columns of these rows in the new operations."""
         width = panel.shape[1]
@@ -182,3 +168,11 @@ class Elimination:
             top, columns[pivots] = columns[pivots], 0.0
             columns += factors @ top
             reduced(columns, self.prime)
+
+
+def eliminated(Z: Array, prime: int) -> tuple[Elimination, list[int]]:
+    """Return the elimination of all columns of some floats, and the columns that it keeps."""
+    elimination, panels, kept = Elimination(len(Z), prime), residues(Z, prime), list[int]()
+    for k in range(0, Z.shape[1], MAX_TERMS):
+        kept += [k + j for j in elimination.add(panels[:, k : k + MAX_TERMS])[0]]
+    return elimination, kept

@@ -120,7 +120,12 @@ def partition_rows(
             # The basic weight that falls to zero first as p_j grows leaves the basis.
             tableau.pivot(min(blocking, key=lambda k: Fraction(tableau.T[k, -1], tableau.T[k, j])), j)
             continue
-        weights = _added(weights, tableau.ray(j))
+        # The ray is added to so large a multiple of the weights that every positive weight stays positive.
+        ray = tableau.ray(j)
+        times = max((-q // p + 1 for p, q in zip(weights, ray, strict=True) if p > 0), default=0)
+        total = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
+        common = math.gcd(*total)
+        weights = [p // common for p in total]
         # The entering column is zero in the rows that still count, so no free weight ever has to enter.
         free = np.array([p > 0 for p in weights])
     # p and v belong to the rows and columns as given, not as divided by powers of two.
@@ -132,11 +137,3 @@ def partition_rows(
         for j, s in enumerate(matrix.columns)
     )
     return free, [p // common for p in weights], direction
-
-
-def _added(weights: list[int], ray: list[int]) -> list[int]:
-    """Add a ray to so large a multiple of the weights that every positive weight stays positive."""
-    times = max((-q // p + 1 for p, q in zip(weights, ray, strict=True) if p > 0), default=0)
-    total = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
-    common = math.gcd(*total)
-    return [p // common for p in total]

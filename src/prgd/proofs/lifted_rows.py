@@ -193,46 +193,35 @@ class KeptColumns(LiftedRows):
 # Scaling by powers of two, which is exact and changes the sign of no margin ------------------------------
 
 
-def balance_sparse(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
-    """Return ``2**r_i Z_ij 2**c_j`` of a CSR array, with rows (and columns) of similar size, and r and c."""
-    n, d = Z.shape
-    row_of = np.repeat(np.arange(n), np.diff(Z.indptr))
-    data = np.array(Z.data)
-    rows, columns = np.zeros(n, np.int64), np.zeros(d, np.int64)
-    for groups, powers in ((Z.indices, columns), (row_of, rows)) if by_columns else ((row_of, rows),):
-        # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
-        largest = np.zeros(powers.size)
-        np.maximum.at(largest, groups, np.abs(data))
-        powers -= np.frexp(largest)[1]
-        squares = np.zeros(powers.size)
-        np.add.at(squares, groups, np.ldexp(data, powers[groups]) ** 2)
-        if powers is columns:
-            squares /= np.maximum(np.bincount(groups, minlength=d), 1)
-        powers -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
-        data = np.ldexp(data, powers[groups])
-    return type(Z)((data, Z.indices, Z.indptr), shape=Z.shape), rows, columns
-
-
-def balance_dense(Z: Array) -> tuple[Array, Indices, Indices]:
-    """Return ``2**r_i Z_ij 2**c_j`` of a dense array, scaled as by `balance_sparse`, and r and c.
+def balance(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
+    """Return ``2**r_i Z_ij 2**c_j`` of a dense or CSR array, rows (and columns) of similar size, and r and c.
 
     Examples
     --------
-    >>> balance_dense(np.array([[4.0, 0.0], [8.0, 1e-3]]))[1:]
+    >>> balance(np.array([[4.0, 0.0], [8.0, 1e-3]]))[1:]
     (array([ 1, -1]), array([-3, 10]))
     """
-    columns = _powers_to_unit(Z, 0, np.count_nonzero(Z, axis=0))
-    scaled = np.ldexp(Z, columns)
-    rows = _powers_to_unit(scaled, 1, 1)
-    return np.ldexp(scaled, rows[:, None], out=scaled), rows, columns
+    powers = [np.zeros(count, np.int64) for count in reversed(Z.shape)]
+    for axis in (0, 1) if by_columns else (1,):
+        # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
+        powers[axis] -= np.frexp(_largest(Z, axis))[1]
+        squares = np.asarray((_times_powers(Z, axis, powers[axis]) ** 2).sum(axis=axis))
+        squares /= np.maximum(np.asarray((Z != 0.0).sum(axis=0)), 1) if axis == 0 else 1
+        powers[axis] -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
+        Z = _times_powers(Z, axis, powers[axis])
+    return Z, powers[1], powers[0]
 
 
-def _powers_to_unit(Z: Array, axis: int, counts: Any) -> Indices:
-    """Return the powers of two that bring sums of squares along an axis, over ``counts``, near 1."""
-    # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
-    largest = np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0))
-    powers: Indices = -np.frexp(largest)[1].astype(np.int64)
-    scaled = np.ldexp(Z, np.expand_dims(powers, axis))
-    squares = np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", scaled, scaled) / np.maximum(counts, 1)
-    powers -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
-    return powers
+def _largest(Z: Any, axis: int) -> Array:
+    """Return the largest absolute values of a dense or CSR array along an axis."""
+    if isinstance(Z, np.ndarray):
+        return np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0))
+    return np.asarray(abs(Z).max(axis=axis).toarray()).ravel()
+
+
+def _times_powers(Z: Any, axis: int, powers: Indices) -> Any:
+    """Multiply the columns (axis 0) or rows (axis 1) of a dense or CSR array by powers of two."""
+    if isinstance(Z, np.ndarray):
+        return np.ldexp(Z, np.expand_dims(powers, axis))
+    own = powers[Z.indices] if axis == 0 else np.repeat(powers, np.diff(Z.indptr))
+    return type(Z)((np.ldexp(Z.data, own), Z.indices, Z.indptr), shape=Z.shape)

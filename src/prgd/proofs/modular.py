@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.proofs.elimination import (
     PRIME_BITS,
     Elimination,
+    eliminated,
     exact_product,
     product,
     reduced,
@@ -119,8 +121,7 @@ def independent_rows(Z: Array) -> list[int]:
     """
     best: Indices = np.empty(0, np.int64)
     for prime in islice(short_primes(), 2):
-        elimination = Elimination(len(Z), prime)
-        elimination.extend(residues(Z, prime))
+        elimination, _ = eliminated(Z, prime)
         best = max(best, elimination.pivots, key=len)
         if best.size == min(Z.shape):
             break
@@ -154,8 +155,7 @@ def solve_rational(
     r, both = len(A), IntegerMatrix.from_floats(np.hstack([A, B]))
     right = both.integers()[:, r:] @ np.array(c, object).reshape(len(c), B.shape[1]).T
     for prime in islice(short_primes(), 2):
-        elimination = Elimination(r, prime)
-        elimination.extend(residues(A, prime))
+        elimination, _ = eliminated(A, prime)
         if elimination.pivots.size == r:
             break
     else:  # A is singular modulo two primes
@@ -179,7 +179,8 @@ def _digits(matrix: IntegerMatrix, elimination: Elimination, right: npt.NDArray[
     """Yield the digits of the solutions of a square system of integers, the lowest first."""
     r, prime = elimination.n, elimination.prime
     # The inverse of the integers is that of the floats times the powers of two that were taken out.
-    inverse = reduced(elimination.solve(np.eye(r)) * residues(np.ldexp(1.0, matrix.rows), prime), prime)
+    inverse = elimination.reduce(np.eye(r))[elimination.pivots]
+    inverse = reduced(inverse * residues(np.ldexp(1.0, matrix.rows), prime), prime)
     limbs = matrix.limbs(_LIMB)[:, :, :r]
     # What is left is at most as large as the right-hand side, or as a product of A and digits.
     size = max(matrix.bits, *(int(b).bit_length() for b in right.flat), 1)
@@ -224,7 +225,8 @@ def _reconstructed(
     With ``x = N / D``, ``A N - D b`` is divisible by the modulus and smaller than it, hence zero.
     """
     modulus, common, out = prime ** len(digits), 1, []
-    for residue in _values(digits, prime):
+    for own in zip(*(d.tolist() for d in reversed(digits)), strict=True):
+        residue = reduce(lambda value, digit: value * prime + digit, own, 0)
         # The denominators of a solution divide one determinant, so its known factors shorten the rest.
         value = _rational(residue * common % modulus, modulus)
         if value is None:
@@ -233,15 +235,6 @@ def _reconstructed(
         common *= value.denominator
     largest = max((abs(x.numerator) * (common // x.denominator) for x in out), default=0)
     return tuple(out) if row_bound * largest + right_bound * common < modulus else None
-
-
-def _values(digits: Sequence[Indices], prime: int) -> Iterator[int]:
-    """Yield the integers that have some digits in base ``prime``."""
-    for own in zip(*(d.tolist() for d in reversed(digits)), strict=True):
-        value = 0
-        for digit in own:
-            value = value * prime + digit
-        yield value
 
 
 def _rational(residue: int, modulus: int) -> Fraction | None:

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.arithmetic import odd_mantissas
-from prgd.core.types import Array, Indices, Mask
+from prgd.core.types import Array, Indices
 from prgd.proofs.column_relations import Relation, column_structure, rows_obeying
-from prgd.proofs.elimination import MAX_TERMS, Elimination, residues, short_primes
+from prgd.proofs.elimination import MAX_TERMS, Elimination, eliminated, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
 
-_PRIME = 8388593  # the largest prime below 2**23; products of two residues fit in int64
-_CLOSE = 2.0**60  # products of integers below 2**53 that agree modulo 2**64 and to this distance are equal
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_OPERATIONS = 2**28  # entries of the row operations of an elimination, which are dense
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
@@ -169,8 +167,7 @@ def _rows_depend(Z: Array, rows: Indices, prime: int, known: RowRelations) -> bo
             count -= int(vanishes(part.T, [Fraction(-1), *relation.values()]).all())
     if count <= 0:
         return True
-    elimination = Elimination(len(Z), prime)
-    elimination.extend(residues(Z[:, :-1], prime))
+    elimination, _ = eliminated(Z[:, :-1], prime)
     known.clear()
     for i in np.setdiff1d(np.arange(len(Z)), elimination.pivots):
         terms = elimination.pivots[np.flatnonzero(elimination.operations[i])]
@@ -183,8 +180,7 @@ def _rows_depend(Z: Array, rows: Indices, prime: int, known: RowRelations) -> bo
 
 def _combination(Z: Array, prime: int) -> list[Fraction] | None:
     """Return the factors by which the last column is a combination of the others, which are independent."""
-    elimination = Elimination(len(Z), prime)
-    elimination.extend(residues(Z[:, :-1], prime))
+    elimination, _ = eliminated(Z[:, :-1], prime)
     A = Z[elimination.pivots]
     if A.shape[0] < A.shape[1] - 1:
         return None
@@ -230,54 +226,25 @@ def proportional_rows(Z: Any) -> Indices:
     if not filled.size:
         return first
     starts, counts = Z.indptr[filled], lengths[filled]
-    hashes = _scaled_hashes(Z, starts, counts)
+    # Multiples of a row are equal once each is divided by the common divisor of its entries, and by the sign
+    # and the power of two of its first entry.
+    mantissa, exponent = odd_mantissas(Z.data)
+    mantissa //= np.repeat(np.gcd.reduceat(np.abs(mantissa), starts) * np.sign(mantissa[starts]), counts)
+    exponent -= np.repeat(exponent[starts], counts)
+    factors = np.random.default_rng(0).integers(-(2**62), 2**62, (2, Z.shape[1]))[:, Z.indices]
+    hashes = np.add.reduceat(factors[0] * mantissa + factors[1] * exponent, starts)
     _, leaders, group = np.unique(hashes, return_index=True, return_inverse=True)
     leader = leaders[group.ravel()]
-    same = (leader != np.arange(filled.size)) & (counts == counts[leader])
-    same[same] = _are_multiples(Z, starts[same], starts[leader[same]], counts[same])
+    same = np.flatnonzero((leader != np.arange(filled.size)) & (counts == counts[leader]))
+    if not same.size:
+        return first
+    bounds = np.cumsum(counts[same]) - counts[same]
+    here = np.repeat(starts[same] - bounds, counts[same]) + np.arange(counts[same].sum())
+    there = here + np.repeat(starts[leader[same]] - starts[same], counts[same])
+    equal = np.all([part[here] == part[there] for part in (Z.indices, mantissa, exponent)], axis=0)
+    same = same[np.logical_and.reduceat(equal, bounds)]
     first[filled[same]] = filled[leader[same]]
     return first
-
-
-def _scaled_hashes(Z: Any, starts: Indices, counts: Indices) -> Indices:
-    """Return numbers that are equal for rows that are multiples of each other, and rarely for others."""
-    rng = np.random.default_rng(0)
-    values = residues(Z.data, _PRIME).astype(np.int64) % _PRIME
-    scale = np.repeat(_inverses(values[starts]), counts)
-    hashes = np.zeros(starts.size, np.int64)
-    for _ in range(2):
-        weights = rng.integers(1, _PRIME, Z.shape[1])
-        terms = values * weights[Z.indices] % _PRIME * scale % _PRIME
-        hashes = hashes * _PRIME + np.add.reduceat(terms, starts) % _PRIME
-    return hashes
-
-
-def _inverses(values: Indices) -> Indices:
-    """Return the inverses modulo the prime by Fermat's little theorem; 0 for 0."""
-    result, power = np.ones_like(values), values.copy()
-    for bit in reversed(bin(_PRIME - 2)[2:]):
-        if bit == "1":
-            result = result * power % _PRIME
-        power = power * power % _PRIME
-    return result
-
-
-def _are_multiples(Z: Any, rows: Indices, others: Indices, counts: Indices) -> Mask:
-    """Say exactly which rows, given by their starts, are multiples of others with as many entries."""
-    if not rows.size:
-        return np.empty(0, np.bool_)
-    bounds = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    inside = np.arange(int(counts.sum())) - np.repeat(bounds, counts)
-    here, there = np.repeat(rows, counts) + inside, np.repeat(others, counts) + inside
-    mantissa, exponent = odd_mantissas(Z.data)
-    a, b = mantissa[here], np.repeat(mantissa[others], counts)
-    c, d = mantissa[there], np.repeat(mantissa[rows], counts)
-    power = exponent[here] + np.repeat(exponent[others], counts)
-    power -= exponent[there] + np.repeat(exponent[rows], counts)
-    # Products of odd integers are odd, so equal products have equal powers of two.
-    distance = np.abs(a.astype(np.float64) * b - c.astype(np.float64) * d)
-    equal = (Z.indices[here] == Z.indices[there]) & (power == 0) & (a * b == c * d) & (distance < _CLOSE)
-    return np.asarray(np.logical_and.reduceat(equal, bounds))
 
 
 def filled_rows(pattern: Any) -> tuple[Indices, Indices]:

@@ -21,7 +21,7 @@ _LISTED_FIRST = 8  # names that the first sentence lists, of each kind of coeffi
 _LEVEL = re.compile(r"(.+)\[(?:T\.)?([^\[\]]+)\]")  # the column of a level, as formulaic names it
 _COLON = re.compile(r":(?![^\[]*\])")  # between the parts of an interaction, and not within a level
 _PLAIN = re.compile(r"C\((\w+)[,)].*|(\w+)")  # a factor whose column has a name that needs no quotes
-_KEPT = 5  # observations of each coefficient whose numbers are kept
+KEPT = 5  # observations of each coefficient whose numbers are kept
 _CONSTANTS = ("(Intercept)", "Intercept", "const")
 
 
@@ -121,8 +121,14 @@ def advice(s: Separability) -> str:
         return f"No coefficient has a finite estimate, but {rows}: {text}."
     if infinite:
         ways = ", or ".join(_ways_out(s, infinite))
-        others = f"; {_estimable(s, finite)}" if finite else ""
-        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}{others}."
+        if finite:
+            ways += (
+                f"; {listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
+            )
+            ways += (
+                ", but not by a plain refit: some of these rows lose classes in the limit" * s.loses_classes
+            )
+        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}."
     if unknown or not s.coefficients:
         return "Whether all estimates are finite is not known: Firth's penalty or a prior makes them so."
     if aliased := names_with(s, Behaviour.ALIASED):
@@ -134,7 +140,8 @@ def advice(s: Separability) -> str:
 def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
     """Return what keeps estimates finite: references to change, rows or terms to drop, levels to merge."""
     bare = [name if isinstance(name, str) else name[1] for name in infinite]
-    own = [name for name in dict.fromkeys(bare) if name not in _CONSTANTS and not _is_threshold(s, name)]
+    marks = "|/" if s.family == "ordinal" else ""  # between the classes in the name of a threshold
+    own = [name for name in dict.fromkeys(bare) if name not in _CONSTANTS and not {*marks} & {*name}]
     within = {_term(s, part) for name in own if len(parts := _COLON.split(name)) > 1 for part in parts}
     levels: dict[str, list[str]] = {}
     dropped = []
@@ -150,7 +157,8 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
     if s.family == "poisson" and s.limiting_rows.size and s.fitted_rows.size:
         ways.append(f"drop the {s.fitted_rows.size:,} rows outside limiting_rows")
     if (columns := list(dict.fromkeys(dropped))) and s.verdict == "separable" and len(columns) > 1:
-        main = list(dict.fromkeys(_term(s, name) for name in _main_columns(s)))
+        features = s.features.tolist() if s.family == "binomial" else []  # the most important first
+        main = list(dict.fromkeys(_term(s, s.name(j)) for j in features))
         ways.append(f"drop columns that tell the classes apart ({listed(main or columns)})")
     elif columns:
         # Without the interaction the coefficients of its parts may be infinite.
@@ -184,23 +192,6 @@ def _term(s: Separability, name: str) -> str:
     """Return the term of a column: ``drug`` for ``drug[T.b]``, ``drug:age`` for ``drug[T.b]:age``."""
     parts = [(part, _level(s, part)) for part in _COLON.split(name)]
     return ":".join(match[1] if match else part for part, match in parts)
-
-
-def _estimable(s: Separability, finite: Sequence[Name]) -> str:
-    """Return how the finite coefficients are estimated."""
-    words = f"{listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
-    if s.loses_classes:
-        words += ", but not by a plain refit: some of these rows lose classes in the limit"
-    return words
-
-
-def _main_columns(s: Separability) -> list[str]:
-    """Return the features of the separating hyperplane of two classes, the most important first."""
-    return [s.name(j) for j in s.features.tolist()] if s.family == "binomial" else []
-
-
-def _is_threshold(s: Separability, name: str) -> bool:
-    return s.family == "ordinal" and bool(re.search(r"[|/]", name))
 
 
 def _are(names: Sequence[Name]) -> str:
@@ -244,19 +235,13 @@ def rows_involved(model: ModelRows, separated: Indices, names: Sequence[Name]) -
             at, k = np.divmod(np.unique(model.observations[part[at]] * wanted.size + k), wanted.size)
             at, k = at[fresh := at != last[k]], k[fresh]
             np.maximum.at(last, k, at)
-        for j in [j for j, found in enumerate(first) if len(found) < _KEPT]:
-            first[j] += at[k == j][: _KEPT - len(first[j])].tolist()
+        for j in [j for j, found in enumerate(first) if len(found) < KEPT]:
+            first[j] += at[k == j][: KEPT - len(first[j])].tolist()
         counts += np.bincount(k, minlength=wanted.size)
     return {
         name: Involved(count, tuple(found))
         for name, count, found in zip(names, counts.tolist(), first, strict=True)
     }
-
-
-def observations_of(model: ModelRows, rows: Indices) -> Involved:
-    """Return the observations that some rows come from."""
-    found = np.unique(rows if model.observations is None else model.observations[rows])
-    return Involved(found.size, tuple(found[:_KEPT].tolist()))
 
 
 def single_outcome_references(

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from prgd.core.types import Array, Indices, RationalVector
+from prgd.core.types import Indices, RationalVector
 from prgd.problem.problem import NO_ROWS
 from prgd.proofs.column_relations import Relation
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import combinations, pivot_columns
-from prgd.proofs.weights import Proof
 from prgd.regression.cone import Cone, Coordinates
-from prgd.regression.families import ModelRows, Name
+from prgd.regression.families import ModelRows
 from prgd.regression.memberships import Membership, check_membership, weights_of
+from prgd.separation.verdict import Separation
 
 
 class Behaviour(StrEnum):
@@ -35,7 +34,10 @@ class Behaviour(StrEnum):
     @property
     def is_infinite(self) -> bool:
         """Whether the estimate is infinite, of a sign that the data determine or of either."""
-        return self in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER)
+        return self in _SIGNS
+
+
+_SIGNS = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,), Behaviour.EITHER: (1, -1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,84 +103,61 @@ class Coefficients:
     max_margin_signs: dict[int, str] = field(default_factory=dict)
     is_interrupted: bool = False
 
-    def check(
-        self, rows: LiftedRows, order: Indices, boundary: Indices, p: Array | None, proof: Proof
-    ) -> bool:
+    def check(self, model: ModelRows, partition: Separation) -> bool:
         """Prove every verdict once more from the stored objects and a partition that is proven already."""
         if set(self.behaviours.values()) == {Behaviour.UNDECIDED}:
             return True  # Nothing is claimed, not even which columns are aliased.
-        pivots = pivot_columns(rows, order)
+        pivots = pivot_columns(model.rows, model.columns)
         if pivots is None or list(pivots.kept) != self.kept or list(pivots.aliased) != self.aliased:
             return False
-        kept = KeptColumns(rows, self.kept)
-        cone = Cone.of(kept, boundary, p, proof)
-        if sorted(self.behaviours) != sorted([*self.kept, *self.aliased]):
+        words, aliased = self.behaviours, set(self.aliased)
+        if sorted(words) != sorted([*self.kept, *self.aliased]) or any(
+            (word is Behaviour.ALIASED) != (j in aliased) for j, word in words.items()
+        ):
             return False
+        cone = Cone.of(KeptColumns(model.rows, self.kept), partition)
         if cone is None:
-            words = dict.fromkeys(self.kept, Behaviour.UNDECIDED)
-            return self.behaviours == words | dict.fromkeys(self.aliased, Behaviour.ALIASED)
-        infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
-        place = {column: j for j, column in enumerate(self.kept)}
+            return all(words[j] is Behaviour.UNDECIDED for j in self.kept)
         vectors: dict[int, Coordinates] = {}
-        for column, word in self.behaviours.items():
-            if column in aliased or word is Behaviour.ALIASED:
-                if column not in aliased or word is not Behaviour.ALIASED:
+        for j, column in enumerate(self.kept):
+            word, found = words[column], self.memberships.get(column)
+            if word is Behaviour.UNDECIDED:
+                continue
+            if not isinstance(word, Behaviour) or (word is Behaviour.FINITE) != (j not in cone.terms):
+                return False
+            signs = _SIGNS.get(word, ())
+            for sign in signs:
+                t = self._vector(column, sign)
+                if t is None or len(t) != cone.size:
                     return False
-            elif not isinstance(word, Behaviour) or (
-                word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite)
+                if not all(isinstance(x, Fraction) or math.isfinite(x) for x in t):
+                    return False
+                if not cone.entry(t, j) * sign > 0:
+                    return False
+                vectors[id(t)] = t
+            if len(signs) == 1 and (
+                found is None or (found.sign,) != signs or not check_membership(cone, j, found)
             ):
                 return False
-            elif word in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER):
-                j, found = place[column], self.memberships.get(column)
-                sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
-                for sign in sides:
-                    t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size:
-                        return False
-                    if not all(isinstance(x, Fraction) or math.isfinite(x) for x in t):
-                        return False
-                    if not cone.entry(t, j) * sign > 0:
-                        return False
-                    vectors[id(t)] = t
-                if len(sides) == 1 and (
-                    found is None or found.sign != sides[0] or not check_membership(cone, j, found)
-                ):
-                    return False
         return not any(rows.size for rows in cone.prove_directions(list(vectors.values())))
 
     def _vector(self, column: int, sign: int) -> Coordinates | None:
         return (self.above if sign > 0 else self.below).get(column, self.base)
 
-    def witness(
-        self, column: int, rows: LiftedRows, order: Indices, boundary: Indices, p: Array | None, proof: Proof
-    ) -> Witness:
+    def witness(self, column: int, model: ModelRows, partition: Separation) -> Witness:
         """Return the witness of the verdict on a column; its vectors have an entry for each column."""
-        word = self.behaviours[column]
+        rows, word = model.rows, self.behaviours[column]
         if word is Behaviour.ALIASED:
-            pivots = pivot_columns(rows, order)
+            pivots = pivot_columns(rows, model.columns)
             return Witness(relation=None if pivots is None else combinations(rows, pivots, [column])[0])
-        cone = Cone.of(KeptColumns(rows, self.kept), boundary, p, proof)
+        cone = Cone.of(KeptColumns(model.rows, self.kept), partition)
         if word is Behaviour.UNDECIDED or cone is None:
             return Witness()
         j, found = self.kept.index(column), self.memberships.get(column)
         weights = None if word is Behaviour.EITHER else weights_of(cone, j, found)
-        vectors = {1: word in ("+inf", "either"), -1: word in ("-inf", "either")}
-        above, below = (
-            self._whole(cone, self._vector(column, sign), rows.width) if is_given else None
-            for sign, is_given in vectors.items()
-        )
+        vectors = {1: None, -1: None} | {s: self._vector(column, s) for s in _SIGNS.get(word, ())}
+        above, below = (self._whole(cone, t, rows.width) for t in vectors.values())
         return Witness(above=above, below=below, weights=weights)
-
-    def relations(self, model: ModelRows, names: Sequence[Name]) -> dict[Name, dict[Name, Fraction]]:
-        """Return for each aliased one of some columns the combination of other columns that it is."""
-        named = dict(zip(model.columns.tolist(), model.names, strict=True))
-        wanted = set(names)
-        aliased = [j for j in self.aliased if named[j] in wanted]
-        pivots = pivot_columns(model.rows, model.columns) if aliased else None
-        if pivots is None:
-            return {}
-        found = zip(aliased, combinations(model.rows, pivots, aliased), strict=True)
-        return {named[j]: {named[c]: k for c, k in t.items()} for j, t in found if t is not None}
 
     def _whole(self, cone: Cone, t: Coordinates | None, width: int) -> RationalVector | None:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""

@@ -12,23 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
-from prgd.core.arithmetic import (
-    error_bound,
-    exact_dot,
-    literal_fractions,
-    nearest_float,
-    nearest_floats,
-    rounding_factor,
-)
+from prgd.core.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
+from prgd.separation.verdict import Separation
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
 
@@ -55,22 +49,24 @@ class Cone:
         is_separated = rows.counts.copy()
         is_separated[boundary] = False
         self.separated: Indices = np.flatnonzero(is_separated).astype(np.int64)
-        self.relations: list[Relation] | None = None if structure is None else structure.relations or []
-        # The coordinates of N are the entries of v in the free columns: the first ones of the relations.
-        self.free = (
-            list(range(rows.width)) if self.relations is None else [next(iter(r)) for r in self.relations]
+        # N is spanned by the relations, one for each free column; without boundary rows it is all.
+        self.relations: list[Relation] = (
+            [{j: Fraction(1)} for j in range(rows.width)] if structure is None else structure.relations or []
         )
+        # The coordinates of N are the entries of v in the free columns: the first ones of the relations.
+        self.free = [next(iter(relation)) for relation in self.relations]
 
     @classmethod
-    def of(cls, rows: KeptColumns, boundary: Indices, p: Array | None, proof: Proof) -> Cone | None:
+    def of(cls, rows: KeptColumns, found: Separation) -> Cone | None:
         """Return the cone of a proven partition, or None if its linear relations are not found."""
+        boundary, p = found.boundary_rows, found.dual_weights
         if not boundary.size:
             return cls(rows, boundary, None)
         known = column_structure(rows, boundary, _RELATION_DIGITS)
         if known is None or known.relations is None or p is None:
             return None
-        own = Proof(weights=proof.weights, relations=tuple(known.relations))
-        if not weights_prove(rows, boundary, p, own):
+        proof = Proof(weights=found.proof.weights, relations=tuple(known.relations))
+        if not weights_prove(rows, boundary, p, proof):
             return None
         # The relations, which hold on all boundary rows, span N if the other columns are independent.
         cone = cls(rows, boundary, known)
@@ -81,42 +77,37 @@ class Cone:
         """The dimension of N."""
         return len(self.free)
 
-    @cached_property
+    @lazy
     def basis(self) -> Array | None:
         """The vectors of N of which one coordinate is 1 and the others are 0, rounded; None if N is all."""
-        if self.relations is None:
-            return None
-        basis = np.zeros((self.size, self.rows.width))
+        return None if self.structure is None else self.functionals(range(self.rows.width)).T
+
+    @lazy
+    def terms(self) -> dict[int, dict[int, Fraction]]:
+        """The entries of v that are not zero on all of N, by column, in terms of the coordinates."""
+        terms: dict[int, dict[int, Fraction]] = {}
         for k, relation in enumerate(self.relations):
             for j, value in relation.items():
-                basis[k, j] = nearest_float(value)
-        return basis
+                if value:
+                    terms.setdefault(j, {})[k] = value
+        return terms
 
     def functionals(self, columns: Sequence[int]) -> Array:
         """Return some entries of v as linear functions of the coordinates, one in each row, rounded."""
-        if self.basis is not None:
-            return self.basis[:, columns].T
-        units = np.zeros((len(columns), self.size))
-        units[np.arange(len(columns)), columns] = 1.0
-        return units
+        found = np.zeros((len(columns), self.size))
+        for row, j in zip(found, columns, strict=True):
+            for k, value in self.terms.get(j, {}).items():
+                row[k] = nearest_float(value)
+        return found
 
-    @cached_property
+    @property
     def infinite(self) -> list[int]:
         """The columns whose coefficient is not zero on all of N."""
-        if self.relations is None:
-            return list(range(self.rows.width))
-        return sorted({j for relation in self.relations for j, value in relation.items() if value})
+        return sorted(self.terms)
 
     def vector(self, t: Coordinates) -> RationalVector:
         """Return the vector of N that has these coordinates."""
-        values = [Fraction(x) for x in t]
-        if self.relations is None:
-            return tuple(values)
-        v = [Fraction(0)] * self.rows.width
-        for x, relation in zip(values, self.relations, strict=True):
-            for j, k in relation.items():
-                v[j] += x * k
-        return tuple(v)
+        return tuple(self.entry(t, j) for j in range(self.rows.width))
 
     def reduced(self, index: Indices) -> Array:
         """Return some rows as linear functions of the coordinates, rounded."""
@@ -132,10 +123,7 @@ class Cone:
 
     def entry(self, t: Coordinates, j: int) -> Fraction:
         """Return the entry v_j of the vector of N that has these coordinates."""
-        if self.relations is None:
-            return Fraction(t[j])
-        held = ((x, relation.get(j)) for x, relation in zip(t, self.relations, strict=True))
-        return sum((Fraction(x) * k for x, k in held if k), Fraction(0))
+        return sum((Fraction(t[k]) * value for k, value in self.terms.get(j, {}).items()), Fraction(0))
 
     def prove_directions(self, coordinates: Sequence[Coordinates]) -> list[Indices]:
         """Look for rows that contradict that vectors of N are positive on all separated rows.
@@ -153,7 +141,7 @@ class Cone:
 
     def _rounded(self, t: Coordinates) -> Array:
         """Return the vector of N that has these coordinates, each entry rounded to the nearest float64."""
-        if self.relations is None and isinstance(t, np.ndarray):
+        if self.structure is None and isinstance(t, np.ndarray):
             return t
         return nearest_floats(self.vector(t))
 
@@ -186,7 +174,7 @@ class Cone:
                 worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
         return [np.array([i for _, i in rows], np.int64) for rows in worst]
 
-    @cached_property
+    @lazy
     def basis_rows(self) -> Indices | None:
         """Boundary rows on which the independent columns are an invertible matrix."""
         if self.structure is None:
@@ -196,8 +184,6 @@ class Cone:
 
     def exact_reduced(self, z: Array) -> list[Fraction]:
         """Return a row as a linear function of the coordinates."""
-        if self.relations is None:
-            return list(literal_fractions(z))
         return [
             sum((k * Fraction(float(z[j])) for j, k in relation.items()), Fraction(0))
             for relation in self.relations
@@ -205,8 +191,6 @@ class Cone:
 
     def exact_entry(self, j: int, sign: int) -> list[Fraction]:
         """Return ``sign v_j`` as a linear function of the coordinates."""
-        if self.relations is None:
-            return [Fraction(sign * int(k == j)) for k in range(self.rows.width)]
         return [sign * relation.get(j, Fraction(0)) for relation in self.relations]
 
 

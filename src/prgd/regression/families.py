@@ -266,23 +266,23 @@ def _multinomial(design: Design, y: Any) -> ModelRows:
     from scipy.sparse import csr_array, hstack
 
     classes, kept = design.classes(y, "multinomial"), design.counted
-    names = design.names(design.X.shape[1], has_intercept=design.fit_intercept)
+    own_names = design.names(design.X.shape[1], has_intercept=design.fit_intercept)
     X, codes, others = csr_array(_take(design.X, kept)), classes.codes[kept], len(classes.labels) - 1
     if design.fit_intercept:
         X = hstack([csr_array(np.ones((kept.size, 1))), X], format="csr")
-    _check_memory(2 * others * X.nnz, len(classes.labels))
+    need, memory = 2.0 * others * X.nnz * _ENTRY_BYTES, physical_memory()
+    if need > memory:
+        raise ValueError(
+            f"The rows of {others + 1} classes take {need / 1e9:.3g} GB; this machine has {memory / 1e9:.3g}."
+            " Is y a class? Use family='ordinal' for ordered values, or merge classes that are rare."
+        )
     rivals = np.tile(np.arange(others), kept.size)
     chosen, place = np.repeat(codes, others), np.repeat(np.arange(kept.size), others)
     rivals += rivals >= chosen  # each class but that of the observation, in order
     Z = pair_rows(_take(X, place), chosen, rivals, others + 1)[:, X.shape[1] :]
+    names = tuple((label, name) for label in classes.labels[1:] for name in own_names)
     return _explicit(
-        design,
-        "multinomial",
-        Z,
-        tuple((label, name) for label in classes.labels[1:] for name in names),
-        classes,
-        kept[place],
-        rivals,
+        design, Z, classes, family="multinomial", names=names, observations=kept[place], rivals=rivals
     )
 
 
@@ -303,34 +303,21 @@ def _ordinal(design: Design, y: Any) -> ModelRows:
     entries = sign.astype(np.float64), (codes[place] - side).astype(pointers.dtype), pointers
     thresholds = csr_array(entries, shape=(place.size, len(labels) - 1))
     features = times_signs(csr_array(_take(design.X, kept[place])), -sign)
-    names = (
-        *(f"{a}|{b}" for a, b in pairwise(labels)),
-        *design.names(design.X.shape[1], has_intercept=False),
-    )
+    own_names = design.names(design.X.shape[1], has_intercept=False)
+    names = *(f"{a}|{b}" for a, b in pairwise(labels)), *own_names
     Z = hstack([thresholds, features], format="csr")
-    return _explicit(design, "ordinal", Z, names, classes, kept[place])
+    return _explicit(design, Z, classes, family="ordinal", names=names, observations=kept[place])
 
 
-def _explicit(
-    design: Design,
-    family: str,
-    Z: Any,
-    names: tuple[Name, ...],
-    classes: Classes,
-    observations: Indices,
-    rivals: Indices | None = None,
-) -> ModelRows:
+def _explicit(design: Design, Z: Any, classes: Classes, **fields: Any) -> ModelRows:
     """Return the model of rows that are z_i already, one column for each name in order."""
     return ModelRows(
-        rows=LiftedRows(Z, None, fit_intercept=False),
-        family=family,
+        LiftedRows(Z, None, fit_intercept=False),
         fit_intercept=design.fit_intercept,
-        names=names,
-        columns=np.arange(len(names)),
-        observations=observations,
+        columns=np.arange(Z.shape[1]),
         feature_names=design.feature_names,
         classes=classes.labels,
-        rivals=rivals,
+        **fields,
     )
 
 
@@ -349,13 +336,3 @@ def _take(X: Any, index: Indices) -> Any:
 def _index_type(largest: int) -> type[np.signedinteger[Any]]:
     """Return the type of indices of a CSR array, 32 bits wide if it may be."""
     return np.int32 if largest < 2**31 else np.int64
-
-
-def _check_memory(entries: int, classes: int) -> None:
-    """Raise ``ValueError`` if so many classes need more memory than there is."""
-    need, memory = float(entries) * _ENTRY_BYTES, physical_memory()
-    if need > memory:
-        raise ValueError(
-            f"The rows of {classes} classes take {need / 1e9:.3g} GB; this machine has {memory / 1e9:.3g}. "
-            "Is y a class? Use family='ordinal' for ordered values, or merge classes that are rare."
-        )

@@ -19,7 +19,6 @@ from prgd.regression.cone import Cone
 
 _FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
 _MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
-_MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +54,8 @@ def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) ->
     small = augmented(cone, j, sign, index)
     rest = _completion(cone, j, sign, index, q)
     p = np.concatenate([q, np.empty(0) if rest is None else rest, [1.0]])
-    everything = np.arange(small.n, dtype=np.int64)
-    known = None if rest is None else column_structure(small, everything)
-    proven = None if known is None else prove_weights(small, everything, p, known)
+    known = None if rest is None else column_structure(small, small.counted)
+    proven = None if known is None else prove_weights(small, small.counted, p, known)
     if proven is not None:
         return Membership(sign, index, p=proven[0], proof=proven[1])
     is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
@@ -92,7 +90,7 @@ def check_membership(cone: Cone, j: int, found: Membership) -> bool:
     small = augmented(cone, j, found.sign, found.rows)
     if found.p is None or found.proof is None or found.p.shape != (small.n,) or not found.p[-1] > 0.0:
         return False
-    return weights_prove(small, np.arange(small.n, dtype=np.int64), found.p, found.proof)
+    return weights_prove(small, small.counted, found.p, found.proof)
 
 
 def weights_of(cone: Cone, j: int, found: Membership | None) -> dict[int, Fraction] | None:
@@ -124,8 +122,7 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     if solved is not None or found.p is None:
         return solved
     small = augmented(cone, j, found.sign, found.rows)  # its rows depend on each other
-    everything = np.arange(small.n, dtype=np.int64)
-    Z = small.take(everything)
+    Z = small.take(small.counted)
     known = structure_of(Z, range(small.width), small.width)
     integers = completed_weights(Z, known, found.p) or [0]
     if min(integers) <= 0 or not vanishes(Z.T, integers).all():
@@ -164,12 +161,11 @@ def least_squares(A: Array, b: Array) -> Array | None:
     """Return the shortest least-squares solution, or None if a number leaves the floating range."""
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         return None
-    if min(A.shape) <= _MAX_SINGULAR_VALUES:
-        x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
-    else:  # a pivoted QR decomposition is ten times quicker than singular values
-        from scipy.linalg import lstsq
+    from scipy.linalg import lstsq
 
-        x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
+    # A pivoted QR decomposition is ten times quicker than singular values.
+    rounding = np.finfo(float).eps * max(A.shape)
+    x = np.asarray(lstsq(A, b, cond=rounding, lapack_driver="gelsy", check_finite=False)[0])
     return x if np.isfinite(x).all() else None
 
 
@@ -188,18 +184,11 @@ def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Arra
 
 def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
     """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
-    exact = [cone.exact_reduced(z) for z in cone.rows.take(index)]
-    return _positive_solution(exact, cone.exact_entry(j, sign))
-
-
-def _positive_solution(
-    rows: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
-) -> RationalVector | None:
-    """Return the weights of independent rows whose combination is ``right``; None unless all are positive."""
+    rows, right = [cone.exact_reduced(z) for z in cone.rows.take(index)], cone.exact_entry(j, sign)
     equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
     equations = [equation for equation in equations if any(equation)]
     if any(abs(x) >= 2**53 for equation in equations for x in equation):
-        return _by_elimination(equations)
+        return None
     A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
     chosen = independent_rows(A[:, :-1])
     if len(chosen) < len(rows):
@@ -208,22 +197,3 @@ def _positive_solution(
     if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
         return None
     return solved[0]
-
-
-def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None:
-    """Return the solution of equations of long integers, the right-hand sides last, by Gauss and Jordan."""
-    table = [[Fraction(x) for x in equation] for equation in equations]
-    count = len(table[0]) - 1
-    for k in range(count):
-        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
-        if pivot is None:
-            return None
-        table[k], table[pivot] = table[pivot], table[k]
-        table[k] = [x / table[k][k] for x in table[k]]
-        for i, line in enumerate(table):
-            if i != k and line[k]:
-                factor = line[k]
-                table[i] = [x - factor * y if y else x for x, y in zip(line, table[k], strict=True)]
-    weights = tuple(line[count] for line in table[:count])
-    is_solved = not any(line[count] for line in table[count:])
-    return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None

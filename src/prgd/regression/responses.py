@@ -86,9 +86,33 @@ class Design(NamedTuple):
         return names
 
     def classes(self, y: Any, family: str) -> Classes:
-        """Return the classes of the response."""
-        classes = read_classes(y, self.n)
-        check_classes(classes, self.weight, y, family)
+        """Return the classes of the response, which must suit the family and have some weight each."""
+        classes, name = read_classes(y, self.n), response_name(y)
+        count = len(classes.labels)
+        shown = ", ".join(classes.labels[:_SHOWN]) + (", ..." if count > _SHOWN else "")
+        if family == "binomial" and count > 2:
+            raise ValueError(
+                f"{name} must hold two classes with family='binomial'; got {count} ({shown}). Use "
+                "family='multinomial' for classes, 'ordinal' for ordered classes or 'poisson' for counts; "
+                "give proportions as two columns, successes and failures."
+            )
+        if count < 2:
+            least = "two classes" if family == "binomial" else "at least two classes"
+            raise ValueError(
+                f"{name} must hold {least}; got {count} ({shown}). Is this the response, and are all rows "
+                "there?"
+            )
+        if family == "ordinal" and count > 2 and not classes.is_ordered:
+            raise ValueError(
+                f"{name} holds text, whose alphabetical order ({shown}) says nothing about the order of the "
+                "classes. Give numbers, or a categorical with its categories in order."
+            )
+        if self.weight.size and not (kept := np.bincount(classes.codes, self.weight > 0.0)).all():
+            label = classes.labels[int(np.argmin(kept))]
+            raise ValueError(
+                f"Every row of class {label} of {name} has sample_weight 0, so nothing is known about it. "
+                "Drop its rows, or check the weights."
+            )
         return classes
 
 
@@ -126,34 +150,6 @@ def read_classes(y: Any, n: int) -> Classes:
         raise ValueError(f"{name} has no label at row {row}. Fill it in, or drop the row.")
     used, codes = np.unique(codes, return_inverse=True)
     return Classes(codes.astype(np.int64), tuple(_as_text(values[k]) for k in used.tolist()), True)
-
-
-def check_classes(classes: Classes, weight: Array, y: Any, family: str) -> None:
-    """Raise ``ValueError`` unless the classes of y suit the family, and each has some weight."""
-    name, count = response_name(y), len(classes.labels)
-    shown = ", ".join(classes.labels[:_SHOWN]) + (", ..." if count > _SHOWN else "")
-    if family == "binomial" and count > 2:
-        raise ValueError(
-            f"{name} must hold two classes with family='binomial'; got {count} ({shown}). Use "
-            "family='multinomial' for classes, 'ordinal' for ordered classes or 'poisson' for counts; give "
-            "proportions as two columns, successes and failures."
-        )
-    if count < 2:
-        least = "two classes" if family == "binomial" else "at least two classes"
-        raise ValueError(
-            f"{name} must hold {least}; got {count} ({shown}). Is this the response, and are all rows there?"
-        )
-    if family == "ordinal" and count > 2 and not classes.is_ordered:
-        raise ValueError(
-            f"{name} holds text, whose alphabetical order ({shown}) says nothing about the order of the "
-            "classes. Give numbers, or a categorical with its categories in order."
-        )
-    if weight.size and not (kept := np.bincount(classes.codes, weight > 0.0)).all():
-        label = classes.labels[int(np.argmin(kept))]
-        raise ValueError(
-            f"Every row of class {label} of {name} has sample_weight 0, so nothing is known about it. "
-            "Drop its rows, or check the weights."
-        )
 
 
 def read_counts(y: Any, n: int) -> Array:

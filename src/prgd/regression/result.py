@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,11 +15,11 @@ from prgd.core.types import Indices
 from prgd.problem.problem import NO_ROWS
 from prgd.regression import summary
 from prgd.regression.advice import (
+    KEPT,
     Involved,
     advice,
     infinite_names,
     listed,
-    observations_of,
     rows_involved,
     shown,
     single_outcome_references,
@@ -123,8 +124,7 @@ class Separability(Separation):
             known = listed(list(self.coefficients))
             raise KeyError(f"No coefficient is called {name!r}; the names are {known}.")
         column = int(self.model.columns[self.model.names.index(name)])
-        partition = self.boundary_rows, self.dual_weights, self.proof
-        return self._evidence.witness(column, self.model.rows, self.model.columns, *partition)
+        return self._evidence.witness(column, self.model, self)
 
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
@@ -200,8 +200,7 @@ class Separability(Separation):
             return False
         if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
             return False
-        partition = self.boundary_rows, self.dual_weights, self.proof
-        return self._evidence.check(model.rows, model.columns, *partition)
+        return self._evidence.check(model, self)
 
     def name(self, feature: int) -> str:
         """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
@@ -254,7 +253,9 @@ class Separability(Separation):
         for name in [name for name, involved in found.items() if not involved.total]:
             proof = proofs.get(places[name])
             rows = self.separated_rows if proof is None else proof.rows
-            found[name] = observations_of(self.model, rows)
+            if self.model.observations is not None:
+                rows = np.unique(self.model.observations[rows])
+            found[name] = Involved(rows.size, tuple(rows[:KEPT].tolist()))
         return found
 
     @lazy
@@ -281,7 +282,7 @@ class Separability(Separation):
 
     def to_json(self) -> str:
         """Return the verdict, all coefficients and the dual weights as JSON, as the command line does."""
-        return summary.as_json(self)
+        return json.dumps(summary.facts(self), indent=1, allow_nan=False)
 
     def __str__(self) -> str:
         return summary.as_text(self)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import literal_fractions
 from prgd.core.threads import single_blas
 from prgd.core.types import Array, Indices
 from prgd.proofs.column_relations import near_relations
@@ -144,13 +143,9 @@ def _with_coefficients(found: Separation, model: ModelRows) -> Separability:
     """Add the verdicts on the coefficients of a model to the verdict on its rows."""
     if found.verdict is Verdict.UNDECIDED:
         return with_evidence(found, model, undecided_coefficients(model.columns))
-    v = found.proof.direction
-    if v is None and found.coef is not None:
-        v = literal_fractions(model.rows.lift(found.coef, found.intercept))
     tell_stage(f"{found.verdict}; the coefficients")
-    partition = found.boundary_rows, v, found.dual_weights, found.proof
     try:
-        evidence = find_coefficients(model.rows, model.columns, *partition)
+        evidence = find_coefficients(model, found)
     except KeyboardInterrupt:
         evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
     near, notes = _near_notes(model, evidence)
@@ -294,10 +289,11 @@ class Regression:
             return names
         if self.family == "ordinal":
             return (*self.own_names, *names[len(self.own_names) :])
-        (own,) = self.own_names
-        words = ((name, None) if isinstance(name, str) else (name[1], name[0]) for name in names)
-        renamed = ((own if name == INTERCEPT else name, cls) for name, cls in words)
-        return tuple(name if cls is None else (cls, name) for name, cls in renamed)
+        own = {INTERCEPT: self.own_names[0]}
+        return tuple(
+            own.get(name, name) if isinstance(name, str) else (name[0], own.get(name[1], name[1]))
+            for name in names
+        )
 
 
 def shares_as_counts(y: Any) -> Any:

@@ -17,12 +17,12 @@ import numpy as np
 from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance_dense, spread
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
-from prgd.proofs.weights import Proof
 from prgd.regression.coefficients import Behaviour, Coefficients
 from prgd.regression.cone import Cone, Coordinates
-from prgd.regression.cone_vectors import basis_vectors, max_margin_signs, near_vectors, opposite_vectors
+from prgd.regression.cone_vectors import max_margin_signs, near_vectors, opposite_vectors
+from prgd.regression.families import ModelRows
 from prgd.regression.memberships import (
     Membership,
     augmented,
@@ -32,9 +32,12 @@ from prgd.regression.memberships import (
 )
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.verdict import Separation
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
-_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
+_NEARLY_SQUARE = (
+    1.1  # rows for each coordinate up to which vectors near the first one are tried before others
+)
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
@@ -43,31 +46,17 @@ _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least s
 _ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
 
 
-def find_coefficients(
-    rows: LiftedRows,
-    order: Indices,
-    boundary: Indices,
-    v: RationalVector | None,
-    p: Array | None,
-    proof: Proof,
-) -> Coefficients:
-    """Decide what becomes of the coefficient of every column, and prove it.
-
-    Parameters
-    ----------
-    rows : LiftedRows
-    order : ndarray of int
-        The columns in the order in which they are kept or aliased.
-    boundary, v, p, proof
-        The proven partition: its boundary rows, a direction that separates the others, and dual weights.
-    """
+def find_coefficients(model: ModelRows, partition: Separation) -> Coefficients:
+    """Decide what becomes of the coefficient of every column of a proven partition, and prove it."""
+    rows, order, v = model.rows, model.columns, partition.proof.direction
+    if v is None and partition.coef is not None:
+        v = literal_fractions(rows.lift(partition.coef, partition.intercept))
     pivots = pivot_columns(rows, order)
     if pivots is None:
         return undecided_coefficients(order)
     kept = list(pivots.kept)
     words = dict.fromkeys(pivots.aliased, Behaviour.ALIASED)
-    view = KeptColumns(rows, kept)
-    cone = Cone.of(view, boundary, p, proof)
+    cone = Cone.of(KeptColumns(rows, kept), partition)
     if cone is None:
         words |= dict.fromkeys(kept, Behaviour.UNDECIDED)
         return Coefficients(words, kept, list(pivots.aliased), pivots.rows)
@@ -76,7 +65,7 @@ def find_coefficients(
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased), pivots.rows)
     if infinite and v is not None:
         with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
-            searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
+            searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
             search = next((search for search in searches if search.is_started), None)
             if search is not None:
                 try:
@@ -116,7 +105,6 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
-    basis: Indices  # rows on which the kept columns are an invertible matrix
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
@@ -134,8 +122,10 @@ class _SignSearch:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
         left = list(cone.infinite)
-        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
-            self._by_basis(left)
+        if cone.structure is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            C, signs = cone.functionals(left), np.array([self._sign(j) for j in left])
+            near = near_vectors(cone.reduced(cone.separated), self.base, C, signs)
+            self._keep({(left[k], sign): t for (k, sign), t in near.items()})
             left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
         for _ in range(MAX_ROUNDS if left else 0):
@@ -151,23 +141,6 @@ class _SignSearch:
             if self._sign(j) and affordable > 0:
                 self._exactly(j, index)
                 affordable -= 1
-
-    def _by_basis(self, columns: list[int]) -> None:
-        """Decide coefficients of a cone that has hardly more rows than coordinates."""
-        signs = np.array([self._sign(j) for j in columns])
-        with np.errstate(all="ignore"):
-            C = self.cone.functionals(columns)
-            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
-        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
-        proposals: dict[tuple[int, int], Array] = {}
-        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
-        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
-            sign = self._sign(j)
-            if t is not None:
-                proposals[j, -sign] = t
-            else:
-                self._prove_membership(j, sign, self.basis, sign * weights)
-        self._keep(proposals)
 
     def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
         """Keep the vectors that are proven, and return the rows that contradict the others."""
@@ -223,7 +196,7 @@ class _SignSearch:
         G = self.cone.reduced(index)
         _, first = np.unique(G, axis=0, return_index=True)
         index, G = index[np.sort(first)], G[np.sort(first)]
-        G, row_powers, powers = balance_dense(G)
+        G, row_powers, powers = balance(G)
         t = np.ldexp(self.base, -powers)
         C = np.ldexp(self.cone.functionals(left), powers)
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):

@@ -77,9 +77,12 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
     )
     dropped, labels = _labelled_rows(model)
-    notes += (*_penalty(model_or_results), *dropped)
+    if type(getattr(model_or_results, "_results", model_or_results)).__name__.startswith(
+        ("L1", "Regularized")
+    ):
+        notes += ("The penalty of fit_regularized is ignored: the verdict is on the likelihood without it.",)
+    notes += dropped
     spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
-    factors = factor_levels(spec)
     if family == "ordinal":
         d = X.shape[1]
         features, has_intercept, own = (X, y, tuple(names[:d])), True, tuple(names[d:])
@@ -87,7 +90,9 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
         first = int(has_intercept)
         features, own = (X[:, first:], y, tuple(names[first:])), tuple(names[:first])
-    return Regression(*features, family, has_intercept, weight, notes, own, _read_again, factors, labels)
+    return Regression(
+        *features, family, has_intercept, weight, notes, own, _read_again, factor_levels(spec), labels
+    )
 
 
 def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression:
@@ -98,13 +103,6 @@ def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression
             f"{type(model).__name__}. Call found.check(model)."
         )
     return read_model(model, sample_weight)
-
-
-def _penalty(results: Any) -> tuple[str, ...]:
-    """Return a note if results are those of ``fit_regularized``, whose penalty the verdict leaves out."""
-    note = "The penalty of fit_regularized is ignored: the verdict is on the likelihood without it."
-    kind = type(getattr(results, "_results", results)).__name__
-    return (note,) if kind.startswith(("L1", "Regularized")) else ()
 
 
 def _labelled_rows(model: Any) -> tuple[tuple[str, ...], Any]:
@@ -151,15 +149,10 @@ def _response(model: Any, family: str) -> Any:
 
     y, name = np.asarray(model.endog), model.endog_names
     name = name if isinstance(name, str) else None
-    if family == "multinomial":
-        # The endog of MNLogit are codes, and its names are those that the summary prints.
-        known = model._ynames_map
-        return pd.Series(
-            pd.Categorical.from_codes(y.astype(int), [str(known[k]) for k in sorted(known)]), name=name
-        )
-    if family == "ordinal":
-        labels = [str(label) for label in model.labels]
-        return pd.Series(pd.Categorical.from_codes(y.astype(int), labels), name=name)
+    if family in ("multinomial", "ordinal"):
+        # The endog are codes. The names of the classes of MNLogit are those that its summary prints.
+        known = dict(sorted(model._ynames_map.items())).values() if family == "multinomial" else model.labels
+        return pd.Series(pd.Categorical.from_codes(y.astype(int), list(map(str, known))), name=name)
     if family == "poisson":
         return pd.Series(y, name=name)
     y = np.where(np.isnan(y), 0.0, y)  # GLM divides by the number of trials, even if that is 0.

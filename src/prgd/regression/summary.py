@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections import Counter
@@ -16,6 +15,7 @@ import numpy as np
 from prgd.core.errors import missing_package
 from prgd.core.types import Indices
 from prgd.proofs.hyperplanes import overlap_in_words
+from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.regression.advice import advice, meaning, shown, sum_in_words
 from prgd.regression.coefficients import Behaviour
 
@@ -95,14 +95,22 @@ def relations(
     """
     if (known := vars(s).get("relations")) is not None or s._evidence is None or s.model is None:
         return known or {}
-    aliased = [name for name in names if s.coefficients[name] is Behaviour.ALIASED]
-    return s._evidence.relations(s.model, aliased[:limit])
+    model = s.model
+    aliased = {*[name for name in names if s.coefficients[name] is Behaviour.ALIASED][:limit]}
+    pivots = pivot_columns(model.rows, model.columns) if aliased else None
+    if pivots is None:
+        return {}
+    named = dict(zip(model.columns.tolist(), model.names, strict=True))
+    columns = [j for j in s._evidence.aliased if named[j] in aliased]
+    found = zip(columns, combinations(model.rows, pivots, columns), strict=True)
+    return {named[j]: {named[c]: k for c, k in terms.items()} for j, terms in found if terms is not None}
 
 
 def as_text(s: Separability) -> str:
     """Return the verdict, its proof in words, the table of the coefficients, and what to do next."""
     sentences = [*explanation(s), *(f"  Note: {note}" for note in s.notes)]
-    text = [line for sentence in sentences for line in _wrapped(sentence)]
+    style: Any = {"subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
+    text = [line for sentence in sentences for line in textwrap.wrap(sentence, _WIDTH, **style)]
     if not s.coefficients:
         return "\n".join(text)
     cells, hidden = _cells(s)
@@ -134,13 +142,6 @@ def as_html(s: Separability) -> str:
         f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>'
         f"{table}{_paragraphs([*last, *(f'Note: {note}' for note in s.notes)])}"
         f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details></div>"
-    )
-
-
-def _wrapped(sentence: str) -> list[str]:
-    """Return a sentence as lines, of which all but the first are indented; words stay whole."""
-    return textwrap.wrap(
-        sentence, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -187,11 +188,6 @@ def as_frame(s: Separability) -> Any:
     return pd.DataFrame(
         table, columns=[*names, "verdict", "max_margin_sign", "rows", "first_rows", "relation"]
     )
-
-
-def as_json(s: Separability) -> str:
-    """Return the facts as JSON."""
-    return json.dumps(facts(s), indent=1, allow_nan=False)
 
 
 def facts(s: Separability) -> dict[str, Any]:
@@ -272,7 +268,7 @@ def explanation(s: Separability) -> list[str]:
 
     The estimates come first, since they are what the user of a regression asks about.
     """
-    words, (first, *rest) = meaning(s), _reasons(s)
+    words, (first, *rest) = meaning(s), (_of_labels if s.family == "binomial" else _of_observations)(s)
     kind = _KINDS.get(s.verdict.value)
     if words and kind is not None:
         rest = [f"  {kind}: {first.partition(': ')[2]}", *rest]
@@ -289,10 +285,6 @@ def _event(s: Separability) -> list[str]:
     if s.family == "binomial" and len(s.classes) == 2 and s.classes not in _NUMBERS:
         return [f"  the event is {s.classes[1]}, against {s.classes[0]}: a coefficient of +inf is for it."]
     return []
-
-
-def _reasons(s: Separability) -> list[str]:
-    return _of_labels(s) if s.family == "binomial" else _of_observations(s)
 
 
 def _of_labels(s: Separability) -> list[str]:

@@ -18,7 +18,7 @@ from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.norms import norm
 from prgd.problem.problem import NO_ROWS
 from prgd.proofs.exact_simplex import partition_rows
-from prgd.proofs.lifted_rows import LiftedRows, balance_dense, balance_sparse
+from prgd.proofs.lifted_rows import LiftedRows, balance
 from prgd.proofs.modular import IntegerMatrix
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.separation.verdict import Verdict
@@ -98,7 +98,7 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
         return None
     Z = rows.take(index)
     filled = np.flatnonzero(Z.any(axis=0))
-    Z, row_powers, column_powers = balance_dense(Z[:, filled])
+    Z, row_powers, column_powers = balance(Z[:, filled])
     if not np.isfinite(Z).all():  # scaling left the floating range
         return None
     is_separated, point = False, None
@@ -142,7 +142,7 @@ class LinearProgram:
         if self._coordinates is not None:
             Z = type(Z)(Z @ self._coordinates)
         # Coordinates of a zoom have their scale for the sake of the boundary rows, so it is left alone.
-        Z, row_powers, columns = balance_sparse(Z, by_columns=self._coordinates is None)
+        Z, row_powers, columns = balance(Z, by_columns=self._coordinates is None)
         solved = solve_program(Z, _TOLERANCES[0]) or solve_program(Z, _TOLERANCES[1])
         if solved is None:
             return None

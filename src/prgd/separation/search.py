@@ -97,17 +97,6 @@ class Search:
                 break
         return self._grow(exactly, start if start.size <= HARD_ROWS * rows.width else self._hard_rows())
 
-    def by_weights(self, weights: DualWeights) -> Found | None:
-        """Prove by weights that the maximum-margin solver found that no hyperplane separates."""
-        if not weights.indices.size or not self.rows.fits_dense(weights.indices.size):
-            return None
-        p = list(weights.integers) if weights.integers is not None else weights.values
-        everywhere, source = np.ones(weights.indices.size, bool), "Found by the maximum-margin solver"
-        outcome = self._prove_partition(
-            Proposal(weights.indices, everywhere, p, np.zeros(self.rows.width), source)
-        )
-        return outcome if isinstance(outcome, Found) else None
-
     def _by_one_feature(self) -> Found | None:
         """Measure the range of each feature, and prove a feature that separates alone."""
         self.ranges, direction, count = scan_features(self.rows)
@@ -184,7 +173,7 @@ class Search:
                 return None
             if proposal.hardness is not None:
                 self.hardness[index] = proposal.hardness
-            prove = self._prove_partition if proposal.boundary.any() else self._prove_proposed_separation
+            prove = self.prove_partition if proposal.boundary.any() else self._prove_proposed_separation
             outcome = prove(proposal)
             if isinstance(outcome, Found):
                 return outcome
@@ -209,7 +198,7 @@ class Search:
         outside = self._outside(proposal.rows)
         return outside[self.rows.margins(proposal.direction)[outside] <= 0.0]
 
-    def _prove_partition(self, proposal: Proposal) -> Found | Indices:
+    def prove_partition(self, proposal: Proposal) -> Found | Indices:
         """Prove a partition with boundary rows, or return the other rows that contradict it."""
         rows = self.rows
         inside = proposal.rows[proposal.boundary]
@@ -337,9 +326,12 @@ def _how(source: str, proof: Proof) -> str:
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separation | None:
     """Return the verdict if dual weights that nearly balance the rows are enough to prove it."""
-    search = Search(rows)
-    found = None if weights is None else search.by_weights(weights)
-    return None if found is None else search.result(found)
+    if weights is None or not weights.indices.size or not rows.fits_dense(weights.indices.size):
+        return None
+    search, p = Search(rows), list(weights.integers) if weights.integers is not None else weights.values
+    everywhere, source = np.ones(weights.indices.size, bool), "Found by the maximum-margin solver"
+    found = search.prove_partition(Proposal(weights.indices, everywhere, p, np.zeros(rows.width), source))
+    return search.result(found) if isinstance(found, Found) else None
 
 
 def decide(rows: LiftedRows) -> Separation:
