@@ -215,7 +215,7 @@ def balance(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
 def _largest(Z: Any, axis: int) -> Array:
     """Return the largest absolute values of a dense or CSR array along an axis."""
     if isinstance(Z, np.ndarray):
-        return np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0))
+        return np.asarray(np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0)))
     return np.asarray(abs(Z).max(axis=axis).toarray()).ravel()
 
 

@@ -73,12 +73,15 @@ def pivot_columns(
     order = [int(j) for j in order]
     if not index.size:
         return Pivots([], order, index, index)
-    Z = _all_rows(rows, index)
+    is_long = index.size > 4 * rows.width and index.size * rows.width > _MAX_ENTRIES
+    Z = None if is_long else rows.sparse(index, _MAX_ENTRIES)
     if Z is None:
         known = column_structure(rows, index, _RELATION_DIGITS, order)
         if known is None or known.relations is None:
             return None
         return Pivots(known.columns, known.others, np.sort(known.rows), index)
+    Z.sum_duplicates()
+    Z.eliminate_zeros()
     first = proportional_rows(Z)
     different = np.flatnonzero(first == np.arange(first.size))
     if different.size * min(different.size, len(order)) > _MAX_OPERATIONS:
@@ -91,17 +94,6 @@ def pivot_columns(
             aliased = [j for j in order if j not in is_kept]
             return Pivots(kept, aliased, index[different[np.sort(rows_kept)]], index)
     return None
-
-
-def _all_rows(rows: LiftedRows, index: Indices) -> Any:
-    """Return the rows as a CSR array without zeros, or None if they are too many to hold."""
-    if index.size > 4 * rows.width and index.size * rows.width > _MAX_ENTRIES:
-        return None
-    Z = rows.sparse(index, _MAX_ENTRIES)
-    if Z is not None:
-        Z.sum_duplicates()
-        Z.eliminate_zeros()
-    return Z
 
 
 def _eliminated(Z: Any, order: list[int], prime: int) -> tuple[list[int], Indices] | None:

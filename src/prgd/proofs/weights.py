@@ -169,13 +169,10 @@ def balance_weighted(Z: Array, p: Array) -> tuple[Array, Array] | None:
 
 def _independent_rows(Z: Array) -> Indices:
     """Return as many rows of a tall matrix as it has columns, independent if it has full rank (by LU)."""
-    from scipy.linalg import lapack
+    from scipy.linalg import lu
 
-    _, swaps, _ = lapack.dgetrf(Z)
-    order = np.arange(len(Z))
-    for k, other in enumerate(swaps):
-        order[k], order[other] = order[other], order[k]
-    return order[: Z.shape[1]].astype(np.int64)
+    places, _, _ = lu(Z, p_indices=True, check_finite=False)
+    return np.flatnonzero(places < Z.shape[1]).astype(np.int64)
 
 
 def refined_weights(Z: Array, p: Array) -> Array:

@@ -163,7 +163,5 @@ class Coefficients:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""
         if t is None:
             return None
-        v = [Fraction(0)] * width
-        for column, value in zip(self.kept, cone.vector(t), strict=True):
-            v[column] = value
-        return tuple(v)
+        values = dict(zip(self.kept, cone.vector(t), strict=True))
+        return tuple(values.get(j, Fraction(0)) for j in range(width))

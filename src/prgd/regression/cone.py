@@ -17,7 +17,7 @@ import numpy as np
 
 from prgd.core.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.core.threads import lazy
-from prgd.core.types import Array, Indices, Mask, RationalVector
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
@@ -161,8 +161,9 @@ class Cone:
                 bounds[:, ~usable] = np.inf
                 unclear = ~(margins > bounds * (1.0 + relative))
             for k in np.flatnonzero(unclear.any(axis=0)).tolist():
-                for i in _smallest(margins[:, k], margins[:, k] < -bounds[:, k]):
-                    worst[k].append((float(margins[i, k]), int(part[i])))
+                bad = np.flatnonzero(margins[:, k] < -bounds[:, k])
+                bad = bad[np.argsort(margins[bad, k], kind="stable")[:_CONTRADICTIONS]]
+                worst[k] += zip(margins[bad, k].tolist(), part[bad].tolist(), strict=True)
                 if not worst[k]:  # a vector that is not contradicted yet may need exact arithmetic
                     left = np.flatnonzero(unclear[:, k])
                     exact_rows[k] += left.size
@@ -192,9 +193,3 @@ class Cone:
     def exact_entry(self, j: int, sign: int) -> list[Fraction]:
         """Return ``sign v_j`` as a linear function of the coordinates."""
         return [sign * relation.get(j, Fraction(0)) for relation in self.relations]
-
-
-def _smallest(values: Array, among: Mask) -> list[int]:
-    """Return the positions of the smallest of some values, a few only."""
-    places = np.flatnonzero(among)
-    return [int(i) for i in places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]]]

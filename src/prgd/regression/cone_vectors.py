@@ -1,8 +1,7 @@
 """Vectors of a cone in float64: some with other signs of entries than at a point, and that of maximum margin.
 
 Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier): a
-function that has both signs there is found at once. Other functions are pushed to the other sign by moves
-that stretch some margins and shrink others, from points on the way to the centre of the cone.
+function that has both signs there is found at once, from points on the way to the centre of the cone.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from prgd.solvers.linear_systems import Columns
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _CENTERED = 0.1  # Newton decrement at which a point counts as the centre
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that a function must be below to have both signs
-_STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
-_STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 SIGN_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 _ROUNDED_GAP = 1e-14  # a gap below this is rounding
 MAX_ROUNDS = 30  # times that rows of smaller margin are added
@@ -75,13 +72,6 @@ def opposite_vectors(
         vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
         is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
         missing, weights = missing[~is_inside], Q @ roots[:, ~is_inside]
-        others = -signs[missing]
-        found = _stretched(scaled, Q, R, t, others[:, None] * C[missing], others * weights)
-        for k, vector in zip(missing, found, strict=True):
-            if vector is not None:
-                vectors[int(k), -int(signs[k])] = vector
-        is_open = np.array([vector is None for vector in found], np.bool_)
-        missing, weights = missing[is_open], weights[:, is_open]
         duals = {int(k): signs[k] * q / margins for k, q in zip(missing, weights.T, strict=True)}
         gradient = G.sum(axis=0) - scaled.sum(axis=0)
         root = solve_triangular(R, gradient, trans="T", check_finite=False)
@@ -121,42 +111,6 @@ def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[t
         for sign in {1, -1} - {int(signs[k])}
     }
     return roots, vectors
-
-
-def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
-    """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
-
-    The function C_k is a combination of the rows with some weights, found by least squares. A move that
-    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
-
-    Parameters
-    ----------
-    scaled : ndarray of shape (m, r)
-        The rows, each divided by its margin at t.
-    Q, R : ndarray
-        Their decomposition.
-    t : ndarray of shape (r,)
-    C : ndarray of shape (k, r)
-    weights : ndarray of shape (m, k)
-        Weights of the scaled rows whose combinations are the rows of C.
-    """
-    from scipy.linalg import solve_triangular
-
-    found: list[Array | None] = [None] * len(C)
-    for stretch in _STRETCHES:
-        left = [k for k, vector in enumerate(found) if vector is None]
-        if not left:
-            break
-        wanted = np.where(weights[:, left] > 0.0, stretch, -_STEP_FRACTION)
-        inner = Q.T @ wanted
-        moves, changes = solve_triangular(R, inner, check_finite=False), Q @ inner
-        # A step of 1 would make a margin zero whose relative change is -1.
-        steps = np.minimum(_STEP_FRACTION / np.maximum(-changes.min(axis=0), 1e-3), 1.0)
-        vectors = t[:, None] + steps * moves
-        is_good = (np.einsum("kr,rk->k", C[left], vectors) > 0.0) & (scaled @ vectors > 0.0).all(axis=0)
-        for place in np.flatnonzero(is_good):
-            found[left[place]] = vectors[:, place].copy()
-    return found
 
 
 def max_margin_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[int]) -> dict[int, str]:

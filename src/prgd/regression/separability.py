@@ -116,13 +116,6 @@ def separability(
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    _check_arrays(X)
-    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    return with_labels(decide_model(model), labels_of(X))
-
-
-def _check_arrays(X: Any) -> None:
-    """Raise ``TypeError`` for a formula or a model of statsmodels, which have functions of their own."""
     is_model = type(X).__module__.startswith("statsmodels.")
     if is_model or isinstance(X, str):
         function = "from_statsmodels(results)" if is_model else "from_formula(formula, data)"
@@ -130,26 +123,24 @@ def _check_arrays(X: Any) -> None:
             "separability takes arrays or a data frame of numbers, X and y; got "
             f"{type(X).__name__ if is_model else repr(X)}. Call separability.{function}."
         )
+    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    return with_labels(decide_model(model), labels_of(X))
 
 
 def decide_model(model: ModelRows) -> Separability:
     """Return the verdict on the rows of a model with those on its coefficients."""
     # Decompositions multiply a panel of columns at a time, and most products are as small.
     with single_blas(model.rows.n * model.rows.width**2 / _PANELS):
-        return _with_coefficients(decide(model.rows), model)
-
-
-def _with_coefficients(found: Separation, model: ModelRows) -> Separability:
-    """Add the verdicts on the coefficients of a model to the verdict on its rows."""
-    if found.verdict is Verdict.UNDECIDED:
-        return with_evidence(found, model, undecided_coefficients(model.columns))
-    tell_stage(f"{found.verdict}; the coefficients")
-    try:
-        evidence = find_coefficients(model, found)
-    except KeyboardInterrupt:
-        evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
-    near, notes = _near_notes(model, evidence)
-    return replace(with_evidence(found, model, evidence), nearly_aliased=near, notes=tuple(notes))
+        found = decide(model.rows)
+        if found.verdict is Verdict.UNDECIDED:
+            return with_evidence(found, model, undecided_coefficients(model.columns))
+        tell_stage(f"{found.verdict}; the coefficients")
+        try:
+            evidence = find_coefficients(model, found)
+        except KeyboardInterrupt:
+            evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
+        near, notes = _near_notes(model, evidence)
+        return replace(with_evidence(found, model, evidence), nearly_aliased=near, notes=tuple(notes))
 
 
 def _near_notes(model: ModelRows, evidence: Coefficients) -> tuple[tuple[str, ...], list[str]]:

@@ -30,7 +30,6 @@ from prgd.regression.memberships import (
     least_squares,
     prove_membership,
 )
-from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
 from prgd.separation.verdict import Separation
 
@@ -91,12 +90,6 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
     if t is not None:
         yield literal_fractions(t)
-    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
-    if copy is not None:
-        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
-        if found is not None and found.v is not None:
-            exact = found.proof.direction or literal_fractions(found.v)
-            yield tuple(exact[k] for k in cone.free)
 
 
 @dataclass(eq=False)

@@ -264,7 +264,7 @@ def find_cancelling_rows(rows: LiftedRows) -> Found | None:
 
 
 def scan_features(rows: LiftedRows) -> tuple[Array, RationalVector | None, int]:
-    """Measure the range of each feature, and look for one that separates the classes alone.
+    """Measure the range of each feature by one pass, and look for one that separates the classes alone.
 
     Returns
     -------
@@ -275,7 +275,14 @@ def scan_features(rows: LiftedRows) -> tuple[Array, RationalVector | None, int]:
     features_alone : int
         The number of features that separate alone.
     """
-    low, high = _extremes(rows)
+    # The smallest and the largest entry of each column of Z in each class.
+    low, high = np.full((2, rows.width), math.inf), np.full((2, rows.width), -math.inf)
+    for index, Z in rows.blocks(rows.counted, as_stored=True):
+        for k, sign in enumerate((1, -1)):
+            part = Z[rows.signs[index] == sign]
+            if part.shape[0]:
+                low[k] = np.minimum(low[k], _dense(part.min(axis=0)))
+                high[k] = np.maximum(high[k], _dense(part.max(axis=0)))
     with np.errstate(over="ignore", invalid="ignore"):
         x_low, x_high = np.minimum(low[0], -high[1]), np.maximum(high[0], -low[1])
         ranges = np.minimum(x_high - x_low, LARGEST)[: rows.d]
@@ -293,18 +300,6 @@ def scan_features(rows: LiftedRows) -> tuple[Array, RationalVector | None, int]:
         exact[rows.d] = (minus - plus) / 2
     direction = shortened(exact) if max(abs(x) for x in exact) > _LONG else tuple(exact)
     return ranges, direction, int(np.count_nonzero((gaps > 0.0).any(axis=0)))
-
-
-def _extremes(rows: LiftedRows) -> tuple[Array, Array]:
-    """Return the smallest and the largest entry of each column of Z in each class, by one pass."""
-    low, high = np.full((2, rows.width), math.inf), np.full((2, rows.width), -math.inf)
-    for index, Z in rows.blocks(rows.counted, as_stored=True):
-        for k, sign in enumerate((1, -1)):
-            part = Z[rows.signs[index] == sign]
-            if part.shape[0]:
-                low[k] = np.minimum(low[k], _dense(part.min(axis=0)))
-                high[k] = np.maximum(high[k], _dense(part.max(axis=0)))
-    return low, high
 
 
 def _dense(row: Array) -> Array:

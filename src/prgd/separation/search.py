@@ -207,7 +207,10 @@ class Search:
         if known is None or weights is None:
             return NO_ROWS
         p, proof = weights
-        how = _how(proposal.source, proof)
+        count = len(proof.relations)
+        relations = f" and {count} exact relation{'s' * (count > 1)} between features" if count else ""
+        kind = "in exact integer arithmetic" if proof.weights else f"with bounds on all rounding{relations}"
+        how = f"{proposal.source}; proven {kind}."
         self.not_strict = Found(Verdict.UNDECIDED, how, p=p, proof=proof, boundary=inside)
         direction: RationalVector | None = None
         outside, separated = self._outside(inside), NO_ROWS
@@ -313,15 +316,6 @@ class Search:
             proof=found.proof,
             how=found.how,
         )
-
-
-def _how(source: str, proof: Proof) -> str:
-    if proof.weights is not None:
-        return f"{source}; proven in exact integer arithmetic."
-    count = len(proof.relations)
-    plural = "" if count == 1 else "s"
-    columns = f" and {count} exact relation{plural} between features" if count else ""
-    return f"{source}; proven with bounds on all rounding{columns}."
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separation | None:
