@@ -33,9 +33,7 @@ from prgd.problem.accurate_bounds import accurate_upper, is_on_simplex
 from prgd.problem.certificate import SOFT, Certificate, DualWeights, margin_error
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
-_ROUNDING_FRACTION = (
-    0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
-)
+_ROUNDING_FRACTION = 0.05  # fraction of the tolerance beyond which rounding asks for compensated products
 _SMALLEST_C = 1e-290  # smaller c_i are rounded badly or to 0, and larger ones than the inverse to infinity
 
 

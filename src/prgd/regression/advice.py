@@ -122,12 +122,10 @@ def advice(s: Separability) -> str:
     if infinite:
         ways = ", or ".join(_ways_out(s, infinite))
         if finite:
-            ways += (
-                f"; {listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
-            )
-            ways += (
-                ", but not by a plain refit: some of these rows lose classes in the limit" * s.loses_classes
-            )
+            rows = f"the {s.limiting_rows.size:,} limiting_rows alone"
+            ways += f"; {listed(finite)} can be estimated from {rows}"
+        if finite and s.loses_classes:
+            ways += ", but not by a plain refit: some of these rows lose classes in the limit"
         return f"{listed(infinite)} {_are(infinite)} infinite: {ways}."
     if unknown or not s.coefficients:
         return "Whether all estimates are finite is not known: Firth's penalty or a prior makes them so."

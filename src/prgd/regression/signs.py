@@ -34,9 +34,7 @@ from prgd.separation.search import Search
 from prgd.separation.verdict import Separation
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
-_NEARLY_SQUARE = (
-    1.1  # rows for each coordinate up to which vectors near the first one are tried before others
-)
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which vectors near the first one come first
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
