@@ -19,7 +19,6 @@ from prgd.maxmargin.soft import SoftMargin
 from prgd.problem.certificate import DualWeights
 from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.extended import ExtendedRows
-from prgd.solvers.newton_systems import WholeSums
 from prgd.solvers.primal_newton import exact_step, soft_path
 
 HALVES = np.array([0.5, 0.5])
@@ -245,24 +244,6 @@ def test_a_path_of_C_ends_where_single_solves_do():
         assert b == pytest.approx(alone.intercept, rel=1e-6)
         warm = prgd.soft_margin(X, y, C=C, tol=1e-9, w0=w, intercept0=b)
         assert warm.passes <= alone.passes
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_label_sets_of_the_same_rows_share_their_sums(kind, fit_intercept):
-    X, y = overlapping(n=80, d=4)
-    X, weights, prices = kind(X + 3.0), np.linspace(0.5, 2.0, len(y)), [1e-2, 1.0, 1e2]
-    whole, label_sets = WholeSums(), [y, np.roll(y, 7), -y]
-    for labels in label_sets:
-        problem = prgd.Problem(X, labels, fit_intercept=fit_intercept, scale="none")
-        shared = soft_path(problem, weights, prices, 1e-10, whole)
-        alone = soft_path(problem, weights, prices, 1e-10)
-        for (w, b), (w_alone, b_alone) in zip(shared, alone, strict=True):
-            np.testing.assert_allclose(w, w_alone, rtol=1e-6, atol=1e-9)
-            assert b == pytest.approx(b_alone, rel=1e-6, abs=1e-9)
-    assert whole.first == prices[0] * weights[0]
-    A = (X.toarray() if kind is sp.csr_array else X) - (0.0 if whole.center is None else whole.center)
-    np.testing.assert_allclose(whole.matrix, (A.T * prices[0] * weights) @ A, atol=1e-9)
 
 
 def test_extended_rows_are_the_rows_with_a_column_each():

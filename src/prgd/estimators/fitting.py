@@ -25,7 +25,6 @@ from prgd.rows import Labels, Rows
 from prgd.running.history import Status
 from prgd.running.progress import progress_line
 from prgd.running.result import Result
-from prgd.solvers.newton_systems import WholeSums
 from prgd.solvers.primal_newton import soft_path
 
 FOLDS = 5
@@ -225,12 +224,12 @@ def _errors(
     """Return the weight of the held-out rows that are taken for another class, for each of the prices."""
     targets = [1] if codes.max() == 1 else range(codes.max() + 1)
     scores = np.zeros((len(prices), test.size, len(targets)))
-    rows, held, whole = X[train], X[test], WholeSums()
+    rows, held = X[train], X[test]
     for j, target in enumerate(targets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(rows, codes[train] == target, **options)
-        ws, bs = zip(*soft_path(problem, s[train], prices, _TOL, whole), strict=True)
+        ws, bs = zip(*soft_path(problem, s[train], prices, _TOL), strict=True)
         scores[:, :, j] = (held @ np.stack(ws, axis=1) + np.array(bs)).T
     is_one = len(targets) == 1
     found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)

@@ -1,7 +1,6 @@
 """The certified maximum-margin solver."""
 
-from prgd.maxmargin.batch import max_margin_batch
-from prgd.maxmargin.batch_result import BatchResult
+from prgd.maxmargin.batch import BatchResult, max_margin_batch
 from prgd.maxmargin.soft import soft_margin
 from prgd.maxmargin.solve import Round
 from prgd.maxmargin.solver import max_margin

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from prgd.core.arithmetic import EPSILON
+from prgd.core.arithmetic import EPSILON, times_power
 from prgd.core.threads import single_blas
 from prgd.core.types import Array, Intercept
 from prgd.maxmargin.overlap import prove_overlap
@@ -115,7 +115,7 @@ class AnyNorm:
     def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let the terms join that violate the bound of the set, or tighten the tolerance if none does."""
         c, p, w = self.solve.certificate, np.asarray(found.p), np.asarray(found.w)
-        if c.lower <= 0.0 and c.upper <= _ZERO * self.working.largest_entry:
+        if c.lower <= 0.0 and c.upper <= times_power(_ZERO, self.working.exponent):
             return Status.STALLED  # the terms of the set have no positive margin, up to rounding
         _, shift = self.problem.coding.best([group.smallest for group in smallest])
         margins = np.concatenate(
@@ -144,6 +144,4 @@ class AnyNorm:
             return [0.0]
         if not self.problem.is_joint:
             return [float(b), -float(b)]
-        b = np.asarray(b)
-        shifts: list[float] = (b[:, None] - b).ravel().tolist()
-        return shifts
+        return list(np.subtract.outer(b, b).ravel())

@@ -121,10 +121,8 @@ def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptim
     exact_w = [Fraction(v, size) for v in found.vector]
     if groups == 2:
         exact_w.append((Fraction(smallest[1] - smallest[0], 2) - offset) * unit)
-    intercept, level = (
-        nearest_float(exact_w[-1]) if groups == 2 else 0.0,
-        nearest_float(Fraction(sum(smallest), groups) * unit),
-    )
+    intercept = nearest_float(exact_w[-1]) if groups == 2 else 0.0
+    level = nearest_float(Fraction(sum(smallest), groups) * unit)
     return ExactOptimum(upper, weights, w, intercept, level, tuple(exact_w))
 
 

@@ -71,11 +71,13 @@ class Host:
         Fraction of the set: if fewer rows join, the set is solved for good next.
     descends : bool
         Pairwise descent solves the sets; else the interior point does.
+    interior_tolerance : float
+        The largest gap to which the interior point solves a set.
     """
 
     sets: type[WorkingSet] = WorkingSet
     first_tolerance, nearly_violated, few_joining, descends = 0.1, 1.0, 0.0, True
-    max_first_rows = _MAX_FIRST_ROWS
+    max_first_rows, interior_tolerance = _MAX_FIRST_ROWS, _INTERIOR_TOLERANCE
 
     def is_small(self, problem: Problem) -> bool:
         """Say whether the products of all rows cost less than the passes that find the rows that matter."""
@@ -94,10 +96,6 @@ class Host:
         """Return how many rows may join a set of weights p: about as many as carry weight."""
         return max(_MIN_NEW_ROWS, int(np.count_nonzero(p)))
 
-    def first_count(self, d: int) -> int:
-        """Return how many rows start the set."""
-        return min(max(_MIN_FIRST_ROWS, 2 * d), self.max_first_rows)
-
     def first_weights(self, working: WorkingSet) -> Array:
         """Put all weight on the shortest row of each group."""
         p, squares = np.zeros(working.size), np.diag(working.G)
@@ -106,17 +104,13 @@ class Host:
             p[members[np.argmin(squares[members])]] = 1.0
         return p
 
-    def interior_tolerance(self, set_tol: float) -> float:
-        """Return the gap to which the interior point solves a set."""
-        return min(set_tol, _INTERIOR_TOLERANCE)
-
 
 class Device(Host):
     """Rows that are solved on the device where they lie."""
 
     sets = DeviceSet
     first_tolerance, nearly_violated, few_joining, descends = 0.02, 1.25, 0.02, False
-    max_first_rows = _MAX_ROWS_AT_ONCE
+    max_first_rows, interior_tolerance = _MAX_ROWS_AT_ONCE, np.inf
 
     def is_small(self, problem: Problem) -> bool:
         """Say whether the interior point takes all rows at once."""
@@ -135,10 +129,6 @@ class Device(Host):
     def first_weights(self, working: WorkingSet) -> Array:
         """Give all rows of a group the same weight."""
         return np.asarray(1.0 / np.bincount(working.group)[working.group])
-
-    def interior_tolerance(self, set_tol: float) -> float:
-        """Return the gap to which the interior point solves a set."""
-        return set_tol
 
 
 class HardMargin:
@@ -169,9 +159,7 @@ class HardMargin:
         self.place, self.descends, self.is_exact = place, place.descends, False
         self.violation = np.inf
         self.interior_w: Array | None = None
-        self.is_given = working is not None
-        if working is not None:
-            self.working = working
+        self.given = working
 
     @property
     def patience(self) -> int:
@@ -181,8 +169,8 @@ class HardMargin:
     def choose_rows(self, w: Array | None) -> None:
         """Start with a given set, with all rows, or with those of smallest margin along w or their mean."""
         problem, place = self.problem, self.place
-        if self.is_given:
-            pass
+        if self.given is not None:
+            self.working = self.given
         elif place.is_small(problem):
             self.working = place.sets.of(problem, None, self.threads)
         else:
@@ -190,7 +178,8 @@ class HardMargin:
                 w = mean_term(problem)
                 self.solve.count(1.0)
             groups = 2 if problem.fit_intercept else 1
-            smallest = self.solve.measure(moderate(w), place.first_count(problem.d) // groups)
+            count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), place.max_first_rows)
+            smallest = self.solve.measure(moderate(w), count // groups)
             first = np.concatenate([group.indices for group in smallest])
             self.working = place.sets.of(problem, first, self.threads)
         is_whole = self.working.size == problem.n
@@ -256,7 +245,7 @@ class HardMargin:
         is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
         has_interior = working.is_low_dimensional and (is_seen or not place.descends)
         try:
-            tol = place.interior_tolerance(self.set_tol)
+            tol = min(self.set_tol, place.interior_tolerance)
             if has_interior and (found := interior_weights(working, self.u, tol, self.p)):
                 self.p, self.interior_w = found
                 self.violation, self.descends = self.set_tol, False

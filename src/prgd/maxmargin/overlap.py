@@ -35,7 +35,10 @@ def prove_overlap(solve: Solve, working: TermSet | None = None, by_search: bool 
         None if no proof was found, or if the classes are separable.
     """
     problem = solve.problem
-    pairs = _pairs(problem, working) if working is not None and problem.is_joint else None
+    pairs: Indices | None = None
+    if working is not None and problem.is_joint:
+        is_small = 2 * working.n_terms * problem.d <= _MAX_ENTRIES
+        pairs = working.all_terms() if is_small else np.sort(working.indices)
     rows = LiftedRows.of(problem) if pairs is None else lifted_pairs(problem, pairs)
     found = _by_weights(solve, rows, pairs)
     if found is None and by_search:
@@ -60,13 +63,6 @@ def prove_overlap(solve: Solve, working: TermSet | None = None, by_search: bool 
             exact = tuple(Fraction(float(v)) for v in [*found.coef, found.intercept][: rows.width])
         solve.separate(found.margin, found.coef, found.intercept, exact)
     return None
-
-
-def _pairs(problem: Problem, working: TermSet) -> Indices:
-    """Return the pairs about which a verdict is sought: all, or those of the set."""
-    if 2 * working.n_terms * problem.d <= _MAX_ENTRIES:
-        return working.all_terms()
-    return np.sort(working.indices)
 
 
 def _by_weights(solve: Solve, rows: LiftedRows, pairs: Indices | None) -> Separation | None:

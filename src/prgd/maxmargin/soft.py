@@ -207,8 +207,8 @@ class SoftMargin:
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def record(now: Iterate) -> bool:
-            self.solve.count(self.newton.passes - self._counted)
-            self._counted, plain = self.newton.passes, (now.lower, now.upper, now.gap)
+            self.solve.count(self.newton.systems.reads - self._counted)
+            self._counted, plain = self.newton.systems.reads, (now.lower, now.upper, now.gap)
             self.solve.record(int(np.count_nonzero(now.alpha)), plain, lambda: _proposal(now))
             return self.solve.passes >= self.solve.max_passes
 

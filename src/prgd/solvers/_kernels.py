@@ -23,7 +23,7 @@ _jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
 _inner = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
 
 
-@_exact
+@_inner
 def _product(p: Any, g: Any) -> float:
     total = 0.0
     for k in range(p.size):
@@ -137,45 +137,6 @@ def _shuffle(rows: Any, count: int, seed: int) -> int:
 
 
 @_jit
-def squares(A: Any, out: Any) -> None:
-    """Write the squared norms of all rows."""
-    data, _, indptr = A
-    for i in range(out.size):
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += data[e] * data[e]
-        out[i] = total
-
-
-@_jit
-def square(v: Any) -> float:
-    """Return ``v.v`` on one thread: BLAS wakes others for it, and waits for them if they are busy."""
-    total = 0.0
-    for j in range(v.size):
-        total += v[j] * v[j]
-    return total
-
-
-@_jit
-def margins(A: Any, y: Any, w: Any, out: Any) -> None:
-    """Write ``<w, z_i>`` for all rows."""
-    for i in range(out.size):
-        out[i] = y[i] * _dot(A, i, w)
-
-
-@_jit
-def gather(A: Any, rows: Any, B: Any) -> None:
-    """Copy these rows to the storage B, whose pointers are known."""
-    data, indices, indptr = A
-    some_data, some_indices, some_indptr = B
-    for k in range(rows.size):
-        first, target = indptr[rows[k]], some_indptr[k]
-        for e in range(some_indptr[k + 1] - target):
-            some_data[target + e] = data[first + e]
-            some_indices[target + e] = indices[first + e]
-
-
-@_jit
 def combine(A: Any, y: Any, a: Any, w: Any) -> None:
     """Write ``Z^T a`` to w."""
     w[:] = 0.0
@@ -280,7 +241,7 @@ def equal_margins(
         if largest <= goal or rest <= rest_goal:
             return t, b
         combine(A, y, q, step)
-        curvature = square(step)
+        curvature = _product(step, step)
         if not curvature > 0.0:
             return t, b
         size = rest / curvature

@@ -24,13 +24,14 @@ SIAM J. Optim. 1(1).
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd.core.types import Array, Indices
+from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.rows import MarginsAt
 from prgd.solvers.working_set import DENSE_FRACTION, ZERO_MARGIN
 
 _FEW_ROWS = 256  # at most this many rows are solved faster by their Gram matrix, without compiled kernels
@@ -119,9 +120,13 @@ class CoordinateDescent:
     """
 
     def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any) -> None:
+        from scipy.sparse import csr_array
+
+        from prgd.rows._kernels import row_squares
         from prgd.solvers import _kernels
 
         self.kernel, self.problem, labels = _kernels, problem, problem.labels
+        self.X = csr_array((data, indices, indptr), shape=(problem.n, problem.d))
         self.A = data, _unsigned(indices), _unsigned(indptr)
         self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
         self.y, self.has_intercept = labels.signs, problem.fit_intercept
@@ -131,9 +136,9 @@ class CoordinateDescent:
         if not self.has_intercept:
             self.groups = [np.flatnonzero(self.counts)]
         self.rows = np.flatnonzero(self.counts)
-        self.a, self.w, self.margins = np.zeros(problem.n), np.zeros(problem.d), np.empty(problem.n)
+        self.a, self.w, self.margins = np.zeros(problem.n), np.zeros(problem.d), np.zeros(problem.n)
         self.diagonal = np.empty(problem.n)
-        self.kernel.squares(self.A, self.diagonal)
+        row_squares((data, indices, indptr), 0, problem.n, self.diagonal)
         penalty = _PENALTY * float(self.diagonal.mean()) if self.has_intercept else 0.0
         self.diagonal += penalty
         self.state = np.array([0.0, penalty, 0.0, np.inf])
@@ -153,16 +158,14 @@ class CoordinateDescent:
             lower = max(lower, now_lower)
             has_vanished = upper <= ZERO_MARGIN * self.problem.max_norm
             gap = (upper - lower) / upper if not has_vanished and upper < np.inf else np.inf
-            if gap <= tol or has_vanished or self.is_spent(max_passes):
+            # A working set may be faster after so many products.
+            pairs = int(np.count_nonzero(self.a)) ** 2
+            max_work = max(_MIN_WORK, _WORK_FOR_EACH_ENTRY * self.entries, _WORK_FOR_EACH_PAIR * pairs)
+            is_spent = self.work >= max_work or self.reads >= max_passes * self.entries
+            if gap <= tol or has_vanished or is_spent:
                 return None if best is None else self.result(best, gap)
             self.choose_rows(gap)
             max_sweeps = _SWEEPS
-
-    def is_spent(self, max_passes: float) -> bool:
-        """Say whether the passes are used up, or so many products that a working set may be faster."""
-        pairs = int(np.count_nonzero(self.a)) ** 2
-        max_work = max(_MIN_WORK, _WORK_FOR_EACH_ENTRY * self.entries, _WORK_FOR_EACH_PAIR * pairs)
-        return self.work >= max_work or self.reads >= max_passes * self.entries
 
     def sweep(self, max_sweeps: int) -> None:
         """Sweep until the support has settled; after a shortened step, as often as allowed."""
@@ -183,7 +186,7 @@ class CoordinateDescent:
         if start is None:  # sweeps must give weight to both classes first
             return False
         self._combine(A, y, start)
-        max_upper, x = max(max_upper, self._length() / float(start.sum())), start.copy()
+        max_upper, x = max(max_upper, norm(self.w) / float(start.sum())), start.copy()
         work, step = np.empty((2, face.size)), np.empty(self.w.size)
         reduction, max_steps = (0.0, _MAX_STEPS) if is_face_known else (_REDUCTION, _FEW_STEPS)
         steps, self.state[0] = self.kernel.equal_margins(
@@ -194,7 +197,7 @@ class CoordinateDescent:
         if not is_positive:
             x = self._projected(A, y, start, x - start, max_upper)
         # The best multiple of the weights makes the margins of the support 1 on average.
-        square = self.kernel.square(self.w)
+        square = norm(self.w) ** 2
         size = float(x.sum()) / square if square > 0.0 else 1.0
         self.a[face] = size * x
         self.w *= size
@@ -207,7 +210,7 @@ class CoordinateDescent:
             x = self._balanced(np.maximum(start + _SHORTER**trial * change, 0.0), y)
             if x is not None:
                 self._combine(A, y, x)
-                if self._length() <= max_upper * float(x.sum()):
+                if norm(self.w) <= max_upper * float(x.sum()):
                     self.is_whole_step = trial == 0
                     return x
         self._combine(A, y, start)
@@ -222,30 +225,22 @@ class CoordinateDescent:
             return None
         return np.asarray(x * np.where(y > 0, 0.5 + 0.5 * minus / plus, 0.5 + 0.5 * plus / minus))
 
-    def _length(self) -> float:
-        return math.sqrt(self.kernel.square(self.w))
-
     def _combine(self, A: Any, y: Any, x: Array) -> None:
         self.kernel.combine(A, y, x, self.w)
         self.work += A[0].size
 
     def _gathered(self, rows: Indices) -> tuple[Any, Any, Any]:
         """Copy rows to a storage of their own: scattered rows take a third longer to read."""
-        data, indices, indptr = self.A
-        pointers = np.zeros(rows.size + 1, np.uint64)
-        np.cumsum(indptr[rows + 1] - indptr[rows], out=pointers[1:])
-        size = int(pointers[-1])
-        found = np.empty(size, data.dtype), np.empty(size, indices.dtype), pointers
-        self.kernel.gather(self.A, rows, found)
-        self.reads += size
-        return found
+        found = self.X[rows]
+        self.reads += found.nnz
+        return found.data, _unsigned(found.indices), _unsigned(found.indptr)
 
     def measure(self) -> tuple[float, float]:
         """Compute all margins; return the margin of w, at the best intercept, and the upper bound of a."""
-        self.kernel.margins(self.A, self.y, self.w, self.margins)
+        self.margins = self.problem.rows.ask(MarginsAt(self.w), self.problem.labels)
         self.reads += self.entries
         self.work += self.entries
-        length, sums = self._length(), [float(self.a[group].sum()) for group in self.groups]
+        length, sums = norm(self.w), [float(self.a[group].sum()) for group in self.groups]
         smallest = [float(self.margins[group].min()) for group in self.groups]
         lower = sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf
         return lower, length / sum(sums) if min(sums) > 0.0 else np.inf

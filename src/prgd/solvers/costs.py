@@ -12,4 +12,3 @@ NS_STEP, NS_WEIGHT = 1.5, 5.0  # for each row of a step of descent, and for each
 NS_ENTRY = 1.0  # for an entry that a pass reads
 NS_PASS = 2e4  # for a pass, however few rows it reads
 NS_FLOP = 0.05  # for a multiplication and an addition in a dense product
-NS_SPARSE_PAIR = 0.35  # for an entry of a sparse row and each row whose product with it is computed

@@ -286,9 +286,7 @@ def _median(v: Any, left_out: Any) -> Any:
     xp = namespace(v)
     if xp is np:
         return np.median(v)
-    if left_out is None:
-        return v.median()
-    return xp.nanmedian(xp.where(left_out, xp.nan, v), -1, keepdim=True).values
+    return v.median() if left_out is None else v.where(~left_out, xp.nan).nanmedian(-1, keepdim=True).values
 
 
 def reach(v: Any, change: Any) -> Any:

@@ -111,9 +111,13 @@ def _solve_components(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bo
 
     Multipliers leave each class as often as they enter it, so that those of a pair on no cycle are zero.
     """
+    from scipy.sparse.csgraph import connected_components
+
     if not pairs.has_intercept or not pairs.size:
         return _solve(pairs, tol)
-    component = _strong_components(pairs)
+    leads = np.zeros((pairs.K, pairs.K), bool)
+    leads[pairs.y, pairs.j] = True
+    component = np.asarray(connected_components(leads, connection="strong")[1], dtype=np.int64)
     of_y, of_j = component[pairs.y], component[pairs.j]
     if (component == component[0]).all():
         return _solve(pairs, tol)
@@ -131,15 +135,6 @@ def _solve_components(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bo
             return W, p, gap, False
     W[:, -1] += _shifts(of_y, of_j, 1.0 - pairs.margins(W), pairs.K)[component]
     return W, p, gap, True
-
-
-def _strong_components(pairs: Pairs) -> Indices:
-    """Return a number for each class, equal for two classes if pairs lead from each of them to the other."""
-    from scipy.sparse.csgraph import connected_components
-
-    leads = np.zeros((pairs.K, pairs.K), bool)
-    leads[pairs.y, pairs.j] = True
-    return np.asarray(connected_components(leads, connection="strong")[1])
 
 
 def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
@@ -164,24 +159,19 @@ def _solve(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bool]:
         return np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(0), 0.0, True
     W, c = _first_direction(pairs)
     if not pairs.length(W) > 0.0:  # all rows are zero
-        p = pairs.balanced(np.ones(pairs.size))
-        p = np.ones(pairs.size) if p is None else p
+        balanced = pairs.balanced(np.ones(pairs.size))
+        p = np.ones(pairs.size) if balanced is None else balanced
         return W, p / p.sum(), 1.0, False
-    best = _followed(pairs, W, c, tol)
+    at = coordinates_of(pairs)
+    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, c), tol, _PATIENCE)
+    W, balanced = at.matrix(found.x), pairs.balanced(found.p)
+    p = found.p if balanced is None else balanced / balanced.sum()
+    best = bounds_of(pairs, W / pairs.length(W), p)
+    if best.upper > VANISHED and best.gap > tol:
+        best = polished(pairs, best, found.is_active, tol)
     if best.upper <= VANISHED or best.lower <= 0.0:
         return best.W / max(pairs.length(best.W), 1.0), best.p, 1.0, False
     return best.W / (best.lower * pairs.length(best.W)), best.p / best.upper**2, best.gap, True
-
-
-def _followed(pairs: Pairs, W: Array, c: Array, tol: float) -> JointBounds:
-    """Return the end of the interior point's path, polished if its gap is above the tolerance."""
-    at = coordinates_of(pairs)
-    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, c), tol, _PATIENCE)
-    W, p = at.matrix(found.x), pairs.balanced(found.p)
-    best = bounds_of(pairs, W / pairs.length(W), found.p if p is None else p / p.sum())
-    if best.upper <= VANISHED or best.gap <= tol:
-        return best
-    return polished(pairs, best, found.is_active, tol)
 
 
 def _first_direction(pairs: Pairs) -> tuple[Array, Array]:
@@ -208,16 +198,12 @@ def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
 
     With intercepts, the program does not change under translation: the mean is subtracted.
     """
-    first = _exponent(np.abs(X).max(initial=0.0))
+    first = math.frexp(float(np.abs(X).max(initial=0.0)))[1]
     X = np.ldexp(X, -first)
     center = X.mean(axis=0) if fit_intercept and len(X) else np.zeros(X.shape[1])
     X -= center
-    second = _exponent(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
+    second = math.frexp(math.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))[1]
     return np.ldexp(X, -second), np.ldexp(center, first), first + second
-
-
-def _exponent(size: float) -> int:
-    return math.frexp(float(size))[1]
 
 
 class JointBounds(NamedTuple):
@@ -314,12 +300,9 @@ def polished(pairs: Pairs, start: JointBounds, is_face: Mask, tol: float) -> Joi
     """
     faces = _PairFaces(pairs, start, tol)
     w, p = faces.solve(_first_weights(pairs, start, is_face))
-    return _better(start, bounds_of(pairs, faces.matrix(w), p / p.sum()))
-
-
-def _better(a: JointBounds, b: JointBounds) -> JointBounds:
-    """Return the W and the p of two points whose bounds are better."""
-    of_W, of_p = (a if a.lower >= b.lower else b), (a if a.upper <= b.upper else b)
+    found = bounds_of(pairs, faces.matrix(w), p / p.sum())
+    of_W = start if start.lower >= found.lower else found
+    of_p = start if start.upper <= found.upper else found
     return JointBounds(of_W.W, of_p.p, of_W.lower, of_p.upper)
 
 

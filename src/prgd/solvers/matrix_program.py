@@ -26,6 +26,7 @@ import numpy as np
 
 from prgd.core.types import Array, Indices
 from prgd.norms import Norm
+from prgd.solvers.linear_systems import shifted_solver
 from prgd.solvers.terms import Solution, Terms
 
 _MAX_STEPS = 120
@@ -35,14 +36,13 @@ _SMALL_VALUE = 1e-9  # the gap is relative to the value of the program, or to th
 _NEGLIGIBLE = 1e-20  # terms are skipped whose multiplier over slack is below this fraction of the largest
 _ACTIVE = 1e-6  # terms are active whose multiplier is above this fraction of the largest
 _REFINEMENTS = 2  # steps of iterative refinement of each system
-_RIDGES = (1e-15, 1e-13, 1e-11)  # added to the diagonal of a system, relative to it; refinement undoes it
 
 
 def solve_matrix_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     """Return the largest smallest term over ``||W|| <= 1``, to about ``tol``; None if no step is taken."""
     terms, basis = terms.in_row_space()
     K, d = terms.shape
-    H = _centred_basis(K)
+    H = np.linalg.qr(np.eye(K) - 1.0 / K)[0][:, : K - 1]  # a basis of the vectors of sum 0
     A, B = terms.matrix, terms.intercepts
     m = A.shape[0]
     rows = np.einsum("mkd,kr->mrd", A.toarray().reshape(m, K, d), H).reshape(m, -1)
@@ -57,11 +57,6 @@ def solve_matrix_program(terms: Terms, norm: Norm, tol: float) -> Solution | Non
     W = H @ x[: (K - 1) * d].reshape(K - 1, d)
     W, b, p = terms.solution(W.ravel(), np.ldexp(x[(K - 1) * d : program.at], exponent), z[:m])
     return Solution(W if basis is None else W @ basis.T, b, p)
-
-
-def _centred_basis(K: int) -> Array:
-    """Return an orthonormal basis of the vectors of K entries whose sum is 0, as columns."""
-    return np.linalg.qr(np.eye(K) - 1.0 / K)[0][:, : K - 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +221,7 @@ class _Step:
         diagonal = np.diag(system)  # entries that no term of weight involves are 0, and stay
         self.scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         self.system = system * self.scale[:, None] * self.scale
-        self.factor = _factor(self.system)
+        self.solver = shifted_solver(self.system.copy(), first=1)  # refinement undoes the shift
 
     def predicted_and_corrected(self) -> tuple[Array, Array, Array, float, float]:
         """Return the steps of x, z and Z, and how far s and S, and z and Z, can go."""
@@ -261,23 +256,11 @@ class _Step:
         return ds, dS, dz, dZ, dx
 
     def _solve(self, right: Array) -> Array:
-        from scipy.linalg import cho_solve
-
         right = right * self.scale
-        x = cho_solve((self.factor, True), right)
+        x = self.solver(right)
         for _ in range(_REFINEMENTS):
-            x = x + cho_solve((self.factor, True), right - self.system @ x)
+            x = x + self.solver(right - self.system @ x)
         return np.asarray(x * self.scale)
-
-
-def _factor(system: Array) -> Array:
-    """Return the Cholesky factor of a system of unit diagonal, with the first ridge that suffices."""
-    for ridge in _RIDGES:
-        try:
-            return np.asarray(np.linalg.cholesky(system + ridge * np.eye(len(system))), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            continue
-    raise np.linalg.LinAlgError("The Newton system is not positive definite, to rounding.")
 
 
 def _symmetric(M: Array) -> Array:

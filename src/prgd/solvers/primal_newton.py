@@ -23,7 +23,7 @@ import numpy as np
 from prgd.core.types import Array, Mask
 from prgd.problem import Problem
 from prgd.problem.coding import balanced_intercept
-from prgd.solvers.newton_systems import NewtonSystems, WholeSums
+from prgd.solvers.newton_systems import NewtonSystems
 
 _MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
 _MAX_PATH_STEPS = 50  # steps for each C of a path
@@ -67,24 +67,12 @@ class PrimalNewton:
     problem : Problem
     c : ndarray of shape (n,)
         C times the sample weights, not negative.
-    whole : WholeSums, optional
-        Sums that problems of the same rows and weights c share.
-
-    Attributes
-    ----------
-    passes : float
-        Passes over the rows so far.
     """
 
-    def __init__(self, problem: Problem, c: Array, whole: WholeSums | None = None) -> None:
+    def __init__(self, problem: Problem, c: Array) -> None:
         self.problem, self.c = problem, c
-        self.systems = NewtonSystems(problem, c, whole)
+        self.systems = NewtonSystems(problem, c)
         self.signs = self.systems.signs
-
-    @property
-    def passes(self) -> float:
-        """Passes over the rows so far, fractions for parts of them."""
-        return self.systems.reads
 
     def start(self, w: Array | None, b: float) -> Iterate:
         """Return the iterate at ``w``, by default 0, at the best intercept near ``b``; at 0 without one."""
@@ -187,14 +175,9 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
     return t
 
 
-def soft_path(
-    problem: Problem, weights: Array, C: Sequence[float], tol: float, whole: WholeSums | None = None
-) -> list[tuple[Array, float]]:
-    """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them.
-
-    Problems of the same rows, weights and C may share ``whole``.
-    """
-    newton = PrimalNewton(problem, C[0] * weights, whole)
+def soft_path(problem: Problem, weights: Array, C: Sequence[float], tol: float) -> list[tuple[Array, float]]:
+    """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them."""
+    newton = PrimalNewton(problem, C[0] * weights)
     at, found = newton.start(None, 0.0), []
     for k, now in enumerate(C):
         at = newton.rescale(at, now / C[k - 1]) if k else at

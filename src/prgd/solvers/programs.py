@@ -143,7 +143,9 @@ def solve_cone_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     else:
         ball = _group_ball(clarabel, norm.cone_groups(entries))
     for factor, equilibrates in _ATTEMPTS:
-        settings = _settings(clarabel, tol, equilibrates)
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.max_threads, settings.equilibrate_enable = False, 1, equilibrates
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = max(tol, _CLARABEL_TOLERANCE)
         x, p, is_solved = _solve(clarabel, A * factor, B, ball, settings)
         if np.isfinite(x).all() and np.isfinite(p).all() and (is_solved or best is None):
             best = x, p, factor
@@ -178,14 +180,6 @@ def _solve(clarabel: Any, A: Any, B: Array, ball: _Ball, settings: Any) -> tuple
     solver = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings)
     found = solver.solve()
     return np.array(found.x), np.array(found.z)[:m], str(found.status) in ("Solved", "AlmostSolved")
-
-
-def _settings(clarabel: Any, tol: float, equilibrates: bool) -> Any:
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_threads, settings.equilibrate_enable = False, 1, equilibrates
-    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
-        setattr(settings, name, max(tol, _CLARABEL_TOLERANCE))
-    return settings
 
 
 def _csr(rows: Sequence[Any], columns: Sequence[Any], values: Sequence[Any], shape: tuple[int, int]) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.arithmetic import times_power
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.blocks import divide_by_power, is_sparse, pair_rows, stack_blocks
@@ -200,11 +199,6 @@ class TermSet:
         if self.center is not None:
             b = b - np.ldexp(found.w @ self.center, self.exponent)
         return found._replace(intercept=b)
-
-    @property
-    def largest_entry(self) -> float:
-        """An entry of the rows of the set is at most this large, in units of the data."""
-        return times_power(1.0, self.exponent)
 
 
 def _exponent(block: Any) -> int:

@@ -25,7 +25,6 @@ SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices
 ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
 DENSE_FRACTION = 0.15  # a column that is filled in more than this fraction of the rows is taken as dense
 _MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
-_FEW_NEW_ROWS = 8  # products of so few rows are taken one by one: sorting the columns would cost more
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
 _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over the columns
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
@@ -162,16 +161,11 @@ class WorkingSet:
             divide_by_power(block, self.exponent)
         if self.center is not None:
             self.max_norm = max(self.max_norm, math.sqrt(float(row_squares(block).max())))
-        if is_sparse(block) and self._prefers_dense(block):
-            block = block.toarray()
+        if is_sparse(block):  # rows of many entries are stored dense, and so are those that join a dense set
+            has_many = self._Z is None and block.nnz > DENSE_FRACTION * math.prod(block.shape)
+            block = block.toarray() if has_many or isinstance(self._Z, np.ndarray) else block
         self._Z = block if self._Z is None else stack_blocks([self._Z, block])
         self._register(indices)
-
-    def _prefers_dense(self, block: Any) -> bool:
-        """Say whether CSR rows are to be stored dense: as the set is, or if they have many entries."""
-        if self._Z is None:
-            return bool(block.nnz > DENSE_FRACTION * block.shape[0] * block.shape[1])
-        return isinstance(self._Z, np.ndarray)
 
     def _register(self, indices: Indices) -> None:
         self.indices = np.concatenate([self.indices, indices])
@@ -360,8 +354,6 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
     new = Z.shape[0]
     if isinstance(Z, np.ndarray):
         dense_products(G, Z, old)
-    elif new - old <= _FEW_NEW_ROWS:
-        G[old:new, :new] = (Z @ Z[old:].toarray().T).T
     else:
         sparse_products(G, Z, old, threads)
     if old == 0 and isinstance(Z, np.ndarray):  # BLAS computes D D^T as a symmetric matrix
