@@ -12,23 +12,9 @@ from typing import Any
 import typer
 
 import prgd
-from prgd.cli import common, outcome
+from prgd.cli import common, methods, outcome
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
-from prgd.cli.methods import (
-    STEEPEST_WARM_UP,
-    WARM_UP,
-    Given,
-    algorithm_options,
-    build_algorithm,
-    complete_algorithm,
-    default_warm_up,
-    given_options,
-    parse_warm_up,
-    patience_option,
-    stall_rules,
-    status_text,
-)
 from prgd.cli.options import from_options, option, options_of
 from prgd.core.checks import check_writable
 from prgd.norms import L2, as_norm
@@ -80,18 +66,19 @@ class RunOptions(common.MarginOptions):
         "prgd",
         f"{', '.join(prgd.algorithms.all_algorithms())}, or FILE.py:NAME, a class or a value of yours.",
         metavar="NAME",
-        complete=complete_algorithm,
+        complete=methods.complete_algorithm,
     )
     warm_up: str | None = option(
         None,
         flags=("--warm-up", "--warmup"),
         metavar="NAME:N",
-        shown_default=f"{WARM_UP} for prgd (Appendix E.1), {STEEPEST_WARM_UP} in other norms; else 0",
+        shown_default=f"{methods.WARM_UP} for prgd (Appendix E.1), "
+        f"{methods.STEEPEST_WARM_UP} in other norms; else 0",
     )
     every: int | None = option(None, shown_default="5")
     steps: int = stop_option(1000, minimum=0)
     gap: float | None = stop_option(None, metavar="TOL", shown_default="none")
-    patience: int | None = patience_option()
+    patience: int | None = methods.patience_option()
     resume: Path | None = stop_option(None, metavar="PATH")  # noqa: RUF009 - `option` returns a field
     out: Path | None = output_option(None, shown_default="that of --resume; else nothing is written")  # noqa: RUF009 - `option` returns a field
     force: bool = output_option(False)
@@ -101,7 +88,7 @@ class RunOptions(common.MarginOptions):
     json: str | None = outcome.json_option()
 
 
-@common.with_options([*options_of(RunOptions), *algorithm_options()])
+@common.with_options([*options_of(RunOptions), *methods.algorithm_options()])
 def run_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Run an algorithm of the paper, or a peer, on DATA; certify how close to the maximum the margin is.
 
@@ -113,11 +100,11 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     """
     with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
-        settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
-        method = build_algorithm(o.algorithm, settings)
+        settings = methods.given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
+        method = methods.build_algorithm(o.algorithm, settings)
         first, first_steps = _warm_up(o, method, settings)
         goal = [] if o.gap is None else [prgd.Gap(o.gap)]
-        stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
+        stop = any_of(*goal, *methods.stall_rules(method, o.patience), o.steps)
         warm, earlier = _load_start(o.resume, first, first_steps, o.steps)
         out, is_resumed = _folder(o)
         outcome.check_json(o.json, folder=out)
@@ -154,14 +141,14 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
                 written[:0] = _write(result, out / RESULT, out / "history.csv")
                 written += _draw(out, result, title)
         seconds = time.perf_counter() - started
-        why = str(result.status) if result is warm else status_text(result, method, first)
+        why = str(result.status) if result is warm else methods.status_text(result, method, first)
         if is_printed:
             lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
             lines += [*_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
-            common.say(_how_to_go_on(o, out, warm, result, default_warm_up(o.margin_norm, settings)))
+            common.say(_how_to_go_on(o, out, warm, result, methods.default_warm_up(o.margin_norm, settings)))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
             raise typer.Exit(code)
 
@@ -231,13 +218,13 @@ def _load_start(
     return warm, result
 
 
-def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
+def _warm_up(o: RunOptions, method: Any, given: Mapping[str, methods.Given]) -> tuple[Any, int]:
     """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
     needs_start = isinstance(method, prgd.PRGD)
-    default = default_warm_up(o.margin_norm, given)
+    default = methods.default_warm_up(o.margin_norm, given)
     text = o.warm_up or (default if needs_start and o.resume is None else "0")
     if text != "0":
-        return parse_warm_up(text, given)
+        return methods.parse_warm_up(text, given)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
