@@ -6,9 +6,9 @@ import sys
 def main() -> None:
     """Run the command line (the entry point ``prgd``); Ctrl-C may come while it is imported."""
     try:
-        from prgd.cli.app import app
+        from prgd.cli.app import app as start
 
-        app()
+        start()
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(130)

@@ -133,11 +133,6 @@ class Problem:
         self.passes = 0
         self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)
         self._largest_rows = {2.0: self.max_norm}  # the largest ||x_i||_q by q
-        if scale == "max" and self.max_norm > 0.0 and not 1e-150 < self.max_norm < 1e150:
-            raise ValueError(
-                f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
-                "Multiply X by a constant, or use scale='none' and choose eta yourself."
-            )
         self.unit = self.unit_in(self.norm)
         if zero_rows and not self.fit_intercept:
             warnings.warn(
@@ -157,6 +152,11 @@ class Problem:
         """Return the unit of steps that are steepest in a norm, ``1 / max ||z_i||_*^2``; 1 unless scaled."""
         if self.scale == "none" or self.max_norm == 0.0:
             return 1.0
+        if not 1e-150 < self.max_norm < 1e150:
+            raise ValueError(
+                f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
+                "Multiply X by a constant, or use scale='none' and choose eta yourself."
+            )
         q, factor = norm.row_exponent, norm.pair_factor if self.is_joint else 1.0
         if q not in self._largest_rows:
             self._largest_rows[q] = float(self.rows.ask(LargestRow(q), self.labels))
