@@ -65,9 +65,8 @@ def read_blocks(X: Any, Y: Any) -> list[LabelledRows]:
             f"X has {len(X)} blocks of rows and Y has {len(Y)} of label sets. Give one Y for each X, or one "
             "array Y for all."
         )
-    names = ["Y" if is_shared else f"Y[{b}]" for b in range(len(X))]
-    given = [Y] * len(X) if is_shared else Y
-    return [_read_block(x, y, f"X[{b}]", names[b]) for b, (x, y) in enumerate(zip(X, given, strict=True))]
+    given = [(Y, "Y") if is_shared else (Y[b], f"Y[{b}]") for b in range(len(X))]
+    return [_read_block(x, y, f"X[{b}]", name) for b, (x, (y, name)) in enumerate(zip(X, given, strict=True))]
 
 
 def is_list(X: Any) -> bool:

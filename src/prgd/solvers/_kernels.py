@@ -137,6 +137,16 @@ def _shuffle(rows: Any, count: int, seed: int) -> int:
 
 
 @_jit
+def gather(A: Any, rows: Any, B: Any) -> None:
+    """Copy these rows to the storage B, whose pointers are known."""
+    for k in range(rows.size):
+        first, target = A[2][rows[k]], B[2][k]
+        for e in range(B[2][k + 1] - target):
+            B[0][target + e] = A[0][first + e]
+            B[1][target + e] = A[1][first + e]
+
+
+@_jit
 def combine(A: Any, y: Any, a: Any, w: Any) -> None:
     """Write ``Z^T a`` to w."""
     w[:] = 0.0

@@ -81,11 +81,10 @@ def suits(problem: Problem) -> bool:
     n, d = problem.n, problem.d
     if not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
         return False
+    # A working set would store the rows of images as dense ones.
     if (A := problem.rows.csr_arrays) is None or A[1].size > DENSE_FRACTION * n * d:
-        return False  # a working set would store the rows of images as dense ones
-    if d > _COLUMNS_FOR_EACH_ENTRY * A[1].size:
         return False
-    return 1.0 / _MAX_NORM < problem.max_norm < _MAX_NORM
+    return d <= _COLUMNS_FOR_EACH_ENTRY * A[1].size and 1.0 / _MAX_NORM < problem.max_norm < _MAX_NORM
 
 
 def row_weights(problem: Problem, tol: float, max_passes: float) -> RowWeights | None:
@@ -94,8 +93,7 @@ def row_weights(problem: Problem, tol: float, max_passes: float) -> RowWeights |
     if A is None:
         return None
     descent = CoordinateDescent(problem, *A)
-    smallest = float(descent.diagonal[descent.rows].min())
-    if smallest <= _SMALL_ROW * problem.max_norm**2:
+    if float(descent.diagonal[descent.rows].min()) <= _SMALL_ROW * problem.max_norm**2:
         return None
     return descent.run(tol, (1.0 - _PASSES_LEFT) * max_passes)
 
@@ -120,13 +118,10 @@ class CoordinateDescent:
     """
 
     def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any) -> None:
-        from scipy.sparse import csr_array
-
         from prgd.rows._kernels import row_squares
         from prgd.solvers import _kernels
 
         self.kernel, self.problem, labels = _kernels, problem, problem.labels
-        self.X = csr_array((data, indices, indptr), shape=(problem.n, problem.d))
         self.A = data, _unsigned(indices), _unsigned(indptr)
         self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
         self.y, self.has_intercept = labels.signs, problem.fit_intercept
@@ -231,9 +226,12 @@ class CoordinateDescent:
 
     def _gathered(self, rows: Indices) -> tuple[Any, Any, Any]:
         """Copy rows to a storage of their own: scattered rows take a third longer to read."""
-        found = self.X[rows]
-        self.reads += found.nnz
-        return found.data, _unsigned(found.indices), _unsigned(found.indptr)
+        data, indices, indptr = self.A
+        pointers = np.append(np.uint64(0), np.cumsum(indptr[rows + 1] - indptr[rows]))
+        found = np.empty(int(pointers[-1]), data.dtype), np.empty(int(pointers[-1]), indices.dtype), pointers
+        self.kernel.gather(self.A, rows, found)
+        self.reads += found[0].size
+        return found
 
     def measure(self) -> tuple[float, float]:
         """Compute all margins; return the margin of w, at the best intercept, and the upper bound of a."""

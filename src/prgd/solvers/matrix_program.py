@@ -43,9 +43,8 @@ def solve_matrix_program(terms: Terms, norm: Norm, tol: float) -> Solution | Non
     terms, basis = terms.in_row_space()
     K, d = terms.shape
     H = np.linalg.qr(np.eye(K) - 1.0 / K)[0][:, : K - 1]  # a basis of the vectors of sum 0
-    A, B = terms.matrix, terms.intercepts
-    m = A.shape[0]
-    rows = np.einsum("mkd,kr->mrd", A.toarray().reshape(m, K, d), H).reshape(m, -1)
+    m, B = terms.row.size, terms.intercepts
+    rows = np.einsum("mkd,kr->mrd", terms.matrix.toarray().reshape(m, K, d), H).reshape(m, -1)
     # Steps from W = 0 are most accurate on entries of at most 1, however small the value is.
     exponent = math.frexp(float(np.abs(rows).max(initial=0.0)))[1]
     rows = np.ldexp(rows, -exponent)

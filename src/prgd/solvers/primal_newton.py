@@ -78,8 +78,7 @@ class PrimalNewton:
         """Return the iterate at ``w``, by default 0, at the best intercept near ``b``; at 0 without one."""
         b = b if self.problem.fit_intercept else 0.0
         if w is None or not w.any():
-            margins = np.zeros(self.problem.n) + b * self.signs
-            return self._completed(np.zeros(self.problem.d), b, margins)
+            return self._completed(np.zeros(self.problem.d), b, b * self.signs)
         return self._completed(w, b, self.systems.times(w) + b * self.signs)
 
     def _completed(self, w: Array, b: float, margins: Array) -> Iterate:
