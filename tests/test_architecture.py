@@ -1,7 +1,5 @@
 """The rooms of the house: imports point one way, names do not clash, and everything stays small."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import io

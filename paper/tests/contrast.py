@@ -1,7 +1,5 @@
 """How well the texts of a page stand out, measured in the browser."""
 
-from __future__ import annotations
-
 # The smallest contrast (WCAG 2.1) of a text to the ground behind it, and of the explorer's lines to theirs.
 CONTRAST = """selector => {
   const probe = document.createElement("i"); document.body.append(probe);

@@ -1,7 +1,5 @@
 """One registry that theory and experiments fill, verdicts in words, and quotations of the paper."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

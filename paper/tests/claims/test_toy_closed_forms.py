@@ -7,8 +7,6 @@ w_1(2k+2) = q^-k (w_1(2) + gamma / (1 - q)) - gamma / (1 - q). Time 2k+2 of the 
 NGD step before, is step 2k+1 of our PRGD run.
 """
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

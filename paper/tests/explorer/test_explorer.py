@@ -1,7 +1,5 @@
 """The explorer in a real browser: its numbers are the library's, and hands, keys and fingers move it."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """``prgd reproduce``, ``claims``, ``race`` and ``train``: what prgd_paper registers."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

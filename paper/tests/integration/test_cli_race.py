@@ -1,7 +1,5 @@
 """``prgd race``: algorithms by name and from a file on one data set, as a table, rows and a figure."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

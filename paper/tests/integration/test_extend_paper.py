@@ -1,7 +1,5 @@
 """A figure costs one file, a claim one function, a training option one field; and experiments that change."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The race benchmark: its peers solve the same problem, its rules keep what can win, its scores add up."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import json

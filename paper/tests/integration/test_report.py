@@ -1,7 +1,5 @@
 """The page in a real browser: headless Chromium, opened from disk, with the network blocked."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Published methods: steps by hand, the bounds of their papers, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

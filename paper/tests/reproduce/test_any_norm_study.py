@@ -1,7 +1,5 @@
 """Progressive rescaling in any norm: the experiment's parts, its claims on made-up rows, and the plane."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

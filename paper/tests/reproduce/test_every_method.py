@@ -1,7 +1,5 @@
 """The race of all methods: who runs, how a run is judged, and what the table in the docs says."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

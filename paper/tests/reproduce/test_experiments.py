@@ -1,7 +1,5 @@
 """Every experiment: what it computes, draws and judges, at tiny settings."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The experiment on the dual vector: certificates with and without u, and what its views say of rows."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """One statement has one verdict: on the page, in its lists, in claims.json and in ``prgd claims``."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The page and the README block as text: complete, escaped, without a network."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Settings as text: what --set takes and refuses, and what options and records give back."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import fields, replace

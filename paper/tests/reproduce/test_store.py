@@ -1,7 +1,5 @@
 """Rows on disk: whole or not at all, checked by checksum, the same for any number of processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

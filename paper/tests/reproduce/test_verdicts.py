@@ -1,7 +1,5 @@
 """The rule of each experiment's claim, fed with made-up rows for every outcome that it can have."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every experiment with settings that take a second or less, and its rows, computed once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

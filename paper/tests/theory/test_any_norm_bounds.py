@@ -1,7 +1,5 @@
 """The theorems of docs/any_norm.md: constants of the rows, bounds at every step, what freezes."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The assumptions report, on data whose answers are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

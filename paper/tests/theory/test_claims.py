@@ -1,7 +1,5 @@
 """Each claim of the registry, measured, with its verdict; and the ways it is printed."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The favourable cylinder: printed, corrected and sharper constants against the infimum found."""
 
-from __future__ import annotations
-
 import math
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """Statements E1 and E2 about the dual vector of NGD, and what would refute them."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice
 

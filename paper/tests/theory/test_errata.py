@@ -1,7 +1,5 @@
 """A counter-example or a check for each entry of docs/errata.md that numbers can decide, and the page."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The loss beside the ray, its minimiser, where GD and NGD come to rest, and gradient flow in log t."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Entropies, minimisers in three norms, the statements about the path, and that a false one would be seen."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath

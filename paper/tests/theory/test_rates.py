@@ -1,7 +1,5 @@
 """fit_rate on synthetic curves: clean, noisy, with plateaus, with few points."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

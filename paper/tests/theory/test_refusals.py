@@ -1,7 +1,5 @@
 """What the functions of the theory refuse, with words that say why; without a separator, Gordan's weights."""
 
-from __future__ import annotations
-
 import math
 import re
 

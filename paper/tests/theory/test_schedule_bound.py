@@ -1,7 +1,5 @@
 """The bound on the steps of accelerated PRGD: its parts, its closed form, and the rho that it asks for."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The reference max-margin solution: its KKT conditions to rounding, and closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

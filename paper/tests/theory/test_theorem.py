@@ -1,7 +1,5 @@
 """The two-phase algorithm of Theorem 6.1, its statements, its claims and its page of the docs."""
 
-from __future__ import annotations
-
 import doctest
 import math
 import runpy

@@ -1,7 +1,5 @@
 """The centripetal velocity, by hand, on many points at once, on a grid, and the toy's attractor."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CIFAR-10 from each of its forms, on tiny archives; damaged ones; the synthetic set."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The runs that decide Figure 5b: their plan, the processes that run it, and the files that keep the rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

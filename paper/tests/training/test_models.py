@@ -1,7 +1,5 @@
 """Networks by name: shapes, biases, initial weights, seeds."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Training runs: what they log, exact resume, kills, several processes, the command line."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
