@@ -99,7 +99,7 @@ def main():
     weights, steps = [draw((3, 1500)) for _ in range(4)], [draw((3, 1500)) for _ in range(4)]
     steps[0].zero_()
     steps[1][2, 7], steps[2][0, 0] = torch.nan, -torch.inf
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         cases["float32: steps that are 0 or not finite"] = move_error(weights, steps, radii[:4], rates[:4])
     large = [torch.zeros(5), torch.full((3,), 1e25), torch.full((3,), 2.0)]
     with np.errstate(over="ignore"):

@@ -36,17 +36,6 @@ def _at(address, DTYPE: tl.constexpr, ALIGNED: tl.constexpr):
 
 
 @triton.jit
-def _combine(x, y, mask, a, b, DTYPE: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr):
-    """Set one block to a x + b y; a term with the factor 0 is left out, even if it is not finite."""
-    total = tl.zeros((BLOCK,), SUM)
-    if a != 0.0:
-        total += a * tl.load(x, mask=mask).to(SUM)
-    if b != 0.0:
-        total += b * tl.load(y, mask=mask).to(SUM)
-    tl.store(x, total.to(DTYPE), mask=mask)
-
-
-@triton.jit
 def _loaded(pointer, count, SUM: tl.constexpr, BLOCK: tl.constexpr):
     """Return one block of numbers, 0 beyond the count; without a mask, loads are of 16 bytes each."""
     i = tl.arange(0, BLOCK)
@@ -72,24 +61,50 @@ def products_kernel(
     tl.store(sums + 2 * chunks + chunk, tl.sum(y * y, axis=0))
 
 
-@triton.jit(do_not_specialize_on_alignment=["factors", "others"])
-def combine_kernel(
-    addresses, other_addresses, counts, owners, factors, others, DTYPE: tl.constexpr, SUM: tl.constexpr,
+@triton.jit
+def _combine(x, y, count, a, b, DTYPE: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr):
+    """Set a chunk to a x + b y. A term with the factor 0 is left out, even if it is not finite."""
+    if (a != 1.0) | (b != 0.0):  # A chunk that does not change is not read.
+        total, i = tl.zeros((BLOCK,), SUM), tl.arange(0, BLOCK)
+        if a != 0.0:
+            total += a * _loaded(x, count, SUM, BLOCK)
+        if b != 0.0:
+            total += b * _loaded(y, count, SUM, BLOCK)
+        if count == BLOCK:
+            tl.store(x + i, total.to(DTYPE))
+        else:
+            tl.store(x + i, total.to(DTYPE), mask=i < count)
+
+
+@triton.jit(do_not_specialize_on_alignment=["factors"])
+def scale_kernel(
+    addresses, other_addresses, counts, owners, factors, DTYPE: tl.constexpr, SUM: tl.constexpr,
     ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Set every chunk x to a x + b y, with a of ``factors`` and b of ``others`` for its tensor."""
+    """Multiply every chunk by the factor of its tensor."""
     chunk = tl.program_id(0)
     x = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
-    y = _at(tl.load(other_addresses + chunk), DTYPE, ALIGNED)
-    count = tl.load(counts + chunk)
-    a = tl.load(factors + tl.load(owners + chunk)).to(SUM)
-    b = tl.load(others + tl.load(owners + chunk)).to(SUM)
-    if (a != 1.0) | (b != 0.0):  # Tensors that do not change are not read.
-        i = tl.arange(0, BLOCK)
-        if count == BLOCK:  # without a mask, which would keep loads from 16 bytes each
-            _combine(x + i, y + i, None, a, b, DTYPE, SUM, BLOCK)
-        else:
-            _combine(x + i, y + i, i < count, a, b, DTYPE, SUM, BLOCK)
+    factor = tl.load(factors + tl.load(owners + chunk)).to(SUM)
+    _combine(x, x, tl.load(counts + chunk), factor, 0.0, DTYPE, SUM, BLOCK)
+
+
+@triton.jit(do_not_specialize_on_alignment=["products", "radii", "rates", "hold"])
+def move_kernel(
+    addresses, other_addresses, counts, owners, products, tensors, radii, rates, hold, DTYPE: tl.constexpr,
+    SUM: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Set every chunk W to R norm(W + eta R norm(d)); the products of W and d give both norms."""
+    chunk = tl.program_id(0)
+    W = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
+    d = _at(tl.load(other_addresses + chunk), DTYPE, ALIGNED)
+    owner = tl.load(owners + chunk)
+    R, eta = tl.load(radii + owner).to(SUM), tl.load(rates + owner).to(SUM)
+    WW, Wd = tl.load(products + owner), tl.load(products + tensors + owner)
+    step = eta * R / tl.sqrt(tl.load(products + 2 * tensors + owner))
+    a = R / tl.sqrt(WW + eta * R * eta * R + 2.0 * step * Wd)
+    b = a * step
+    if (b / b == 1.0) & (tl.load(hold) == 0.0):  # for a finite number that is not 0
+        _combine(W, d, tl.load(counts + chunk), a, b, DTYPE, SUM, BLOCK)
 
 
 class BlockKernels:
@@ -121,22 +136,20 @@ class BlockKernels:
         self._chunks = owners.bincount(minlength=count).repeat(3).to(device)
         self._sum = torch.float64 if self._dtype == torch.float64 else torch.float32
         self._is_aligned = all(address % _VECTOR_BYTES == 0 for address in self.addresses)
-        self._zeros = torch.zeros(count, device=device)
 
-    def combine_(self, factors: Tensor, others: Tensor | None = None) -> None:
-        """Multiply every tensor of the first list by its factor, and add ``others`` times the second's.
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply every tensor of the first list by its factor; one whose factor is 0 need not be finite."""
+        self._launch(scale_kernel, self._owners, factors)
 
-        A tensor whose factor is 0, of shape (tensors,), need not be finite.
+    def move_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        """Move each tensor of the first list on its sphere, along that of the second, unless ``hold`` is 1.
+
+        A tensor stays if its direction or the sum is 0 or not finite.
         """
-        others = self._zeros if others is None else others
-        self._launch(combine_kernel, self._owners, factors, others)
-
-    def products(self) -> Tensor:
-        """Return the products x x, x y and y y of each pair of tensors, in three rows."""
         parts = torch.empty((3, len(self._owners)), dtype=self._sum, device=self._owners.device)
         self._launch(products_kernel, parts, len(self._owners))
         sums = torch.segment_reduce(parts.view(-1), "sum", lengths=self._chunks, unsafe=True)
-        return sums.view(3, -1)
+        self._launch(move_kernel, self._owners, sums, len(self._chunks) // 3, radii, rates, hold)
 
     def _launch(self, kernel: Any, *arguments: Any) -> None:
         with torch.cuda.device_of(self._at):

@@ -97,7 +97,7 @@ class Blocks:
     def scale_(self, factors: Tensor) -> None:
         """Multiply each block in place by its factor."""
         if self._has_kernels:
-            self._kernels(self.tensors).combine_(factors)
+            self._kernels(self.tensors).scale_(factors)
         else:
             self._scale_(self.blocks, factors)
 
@@ -130,21 +130,17 @@ class Blocks:
         """
         if not self._updates:
             self._updates = [[torch.zeros_like(t).detach() for t in block] for block in self.blocks]
-        torch._foreach_zero_([local(update) for block in self._updates for update in block])
-        self._swap_updates()
+        updates = [update for block in self._updates for update in block]
+        torch._foreach_zero_([*map(local, updates)])
+        names = ["_local_tensor" if is_sharded(tensor) else "data" for tensor in self.tensors]
+        kept = [getattr(tensor, name) for tensor, name in zip(self.tensors, names, strict=True)]
         try:
+            for tensor, name, update in zip(self.tensors, names, updates, strict=True):
+                setattr(tensor, name, local(update))
             yield
         finally:
-            self._swap_updates()
-
-    def _swap_updates(self) -> None:
-        """Exchange the memory of the tensors and that of the updates."""
-        updates = [update for block in self._updates for update in block]
-        for tensor, update in zip(self.tensors, updates, strict=True):
-            memory = "_local_tensor" if is_sharded(tensor) else "data"
-            own, other = getattr(tensor, memory), getattr(update, memory)
-            setattr(tensor, memory, other)
-            setattr(update, memory, own)
+            for tensor, name, own in zip(self.tensors, names, kept, strict=True):
+                setattr(tensor, name, own)
 
     def move_on_spheres_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
         r"""Step on the spheres of the radii, from W along the collected updates d.
@@ -155,20 +151,13 @@ class Blocks:
         """
         updates = [update for block in self._updates for update in block]
 
-        move = self._move_by_kernels if self._has_kernels else self._move_by_loops
-        self._replayed(self._move, lambda: move(updates, radii, rates, hold), [*self.tensors, *updates])
+        def move() -> None:
+            if self._has_kernels:
+                self._kernels(self.tensors, updates).move_(radii, rates, hold)
+            else:
+                self._move_by_loops(updates, radii, rates, hold)
 
-    def _move_by_kernels(self, updates: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        # Few launches: on a fast device each costs as much as a pass over a matrix.
-        kernels = self._kernels(self.tensors, updates)
-        WW, Wd, dd = kernels.products()
-        arcs = rates * radii
-        steps = arcs * dd.rsqrt()
-        squares = torch.addcmul(torch.addcmul(WW, arcs, arcs), steps, Wd, value=2.0)
-        factors = radii * squares.rsqrt()  # R / ||W + eta R norm(d)||
-        others = factors * steps
-        usable = others / others > hold  # 1 for a finite number that is not 0, and else NaN
-        kernels.combine_(torch.where(usable, factors, 1.0), torch.where(usable, others, 0.0))
+        self._replayed(self._move, move, [*self.tensors, *updates])
 
     def _move_by_loops(self, updates: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
         usable = _are_usable(lengths := self._norms(self._updates)) & (hold < 0.5)
