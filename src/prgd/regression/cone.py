@@ -185,11 +185,12 @@ class Cone:
 
     def exact_reduced(self, z: Array) -> list[Fraction]:
         """Return a row as a linear function of the coordinates."""
-        return [
-            sum((k * Fraction(float(z[j])) for j, k in relation.items()), Fraction(0))
-            for relation in self.relations
-        ]
+        found = [Fraction(0)] * self.size
+        for j in np.flatnonzero(z).tolist():
+            for k, value in self.terms.get(j, {}).items():
+                found[k] += value * Fraction(float(z[j]))
+        return found
 
     def exact_entry(self, j: int, sign: int) -> list[Fraction]:
         """Return ``sign v_j`` as a linear function of the coordinates."""
-        return [sign * relation.get(j, Fraction(0)) for relation in self.relations]
+        return self.exact_reduced(sign * np.eye(1, self.rows.width, j)[0])

@@ -187,8 +187,7 @@ def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Arra
 def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
     """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
     rows, right = [cone.exact_reduced(z) for z in cone.rows.take(index)], cone.exact_entry(j, sign)
-    equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
-    equations = [equation for equation in equations if any(equation)]
+    equations = [integer_multiple(values) for values in zip(*rows, right, strict=True) if any(values)]
     if any(abs(x) >= 2**53 for equation in equations for x in equation):
         return None
     A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
