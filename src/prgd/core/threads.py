@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
@@ -95,11 +95,12 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
     matrices, and cores that others use too, that took ten times as long as the solution itself. If the
     largest product takes more than `SMALL_FLOPS` multiplications, nothing is changed.
     """
-    if flops > SMALL_FLOPS:
+    blas = _blas(os.getpid())
+    # To set and restore the limit takes a millisecond, to read it far less.
+    if flops > SMALL_FLOPS or all(library.num_threads == 1 for library in blas.lib_controllers):
         return nullcontext()
     # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
-    limit: AbstractContextManager[Any] = _blas(os.getpid()).limit(limits=1)
-    return limit
+    return cast(AbstractContextManager[Any], blas.limit(limits=1))
 
 
 if TYPE_CHECKING:

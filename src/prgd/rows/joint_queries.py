@@ -31,7 +31,7 @@ from prgd.rows.queries import (
 )
 from prgd.rows.tally import MARGIN, Tally, merge
 
-_BLOCK_ENTRIES = 2**18  # entries of the rows that are multiplied at a time: they stay in the cache
+_BLOCK_ENTRIES = 2**16  # entries of the rows that are multiplied at a time: they stay in the cache
 
 
 def block_rows(rows: LeafRows, numbers: int) -> int:
@@ -103,7 +103,7 @@ class JointTallyAt(TallyAt):
 
         K, d = self.w.shape
         with np.errstate(invalid="ignore", over="ignore"):
-            S = np.ascontiguousarray((block @ self.w.T).T)
+            S = np.ascontiguousarray((block @ np.ascontiguousarray(self.w.T)).T)
             scalars = Tally.identity(K * K if self.by_class else 1, 0).scalars
             if not self.by_class:
                 _joint_kernels.weigh_pairs(S, frozen(codes), s, self.loss.code, scalars)

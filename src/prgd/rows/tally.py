@@ -46,7 +46,7 @@ class Tally:
     @classmethod
     def identity(cls, groups: int, d: int) -> Tally:
         """Return the Tally of no rows."""
-        scalars = np.tile([-math.inf, 0.0, -math.inf, 0.0, math.inf, 0.0], (groups, 1))
+        scalars = np.array([[-math.inf, 0.0, -math.inf, 0.0, math.inf, 0.0]] * groups)
         return cls(scalars, np.zeros((groups, d)))
 
     @lazy
