@@ -150,13 +150,6 @@ def test_text_under_a_compressed_name(tmp_path, read, ending):
         read(write(tmp_path, "1 1:2\n" * 20, f"rows.svm{ending}"))
 
 
-def test_corrupt_gzip_content(tmp_path):
-    packed = bytearray(gzip.compress(TEXT.encode() * 200))
-    packed[20:40] = bytes(20)
-    with pytest.raises(ValueError, match="breaks after line"):
-        parse_libsvm(write(tmp_path, bytes(packed), "rows.svm.gz"))
-
-
 def test_failing_disk_is_not_called_a_broken_stream(tmp_path, monkeypatch):
     class Failing(io.BytesIO):
         def __next__(self):
