@@ -193,8 +193,8 @@ class KeptColumns(LiftedRows):
 # Scaling by powers of two, which is exact and changes the sign of no margin ------------------------------
 
 
-def balance(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
-    """Return ``2**r_i Z_ij 2**c_j`` of a dense or CSR array, rows (and columns) of similar size, and r and c.
+def balance(Z: Any) -> tuple[Any, Indices, Indices]:
+    """Return ``2**r_i Z_ij 2**c_j`` of a dense or CSR array, rows and columns of similar size, and r and c.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def balance(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, Indices]:
     (array([ 1, -1]), array([-3, 10]))
     """
     powers = [np.zeros(count, np.int64) for count in reversed(Z.shape)]
-    for axis in (0, 1) if by_columns else (1,):
+    for axis in (0, 1):
         # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
         powers[axis] -= np.frexp(_largest(Z, axis))[1]
         squares = np.asarray((_times_powers(Z, axis, powers[axis]) ** 2).sum(axis=axis))

@@ -1,7 +1,8 @@
 """Vectors of a cone in float64: some with other signs of entries than at a point, and that of maximum margin.
 
 Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier): a
-function that has both signs there is found at once, from points on the way to the centre of the cone.
+function that has both signs there is found at once, from points on the way to the centre of the cone. Others
+are pushed to the other sign by moves that stretch some margins and shrink others.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from prgd.solvers.linear_systems import Columns
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _CENTERED = 0.1  # Newton decrement at which a point counts as the centre
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that a function must be below to have both signs
+_STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
+_STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 SIGN_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 _ROUNDED_GAP = 1e-14  # a gap below this is rounding
 MAX_ROUNDS = 30  # times that rows of smaller margin are added
@@ -72,6 +75,21 @@ def opposite_vectors(
         vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
         is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
         missing, weights = missing[~is_inside], Q @ roots[:, ~is_inside]
+        # Each of the others is a combination of rows. Moves that shrink margins of weights against the
+        # missing sign, and stretch the rest, change it most.
+        for stretch in _STRETCHES:
+            if not missing.size:
+                break
+            against = signs[missing] * weights >= 0.0
+            inner = Q.T @ np.where(against, -_STEP_FRACTION, stretch)
+            shrinks = -(Q @ inner).min(axis=0)  # a step of 1 makes a margin zero that shrinks by 1
+            steps = np.minimum(_STEP_FRACTION / np.maximum(shrinks, 1e-3), 1.0)
+            moved = t[:, None] + steps * solve_triangular(R, inner, check_finite=False)
+            is_other = signs[missing] * np.einsum("kr,rk->k", C[missing], moved) < 0.0
+            is_other &= (scaled @ moved > 0.0).all(axis=0)
+            columns = zip(missing[is_other].tolist(), moved.T[is_other], strict=True)
+            vectors |= {(k, -int(signs[k])): vector for k, vector in columns}
+            missing, weights = missing[~is_other], weights[:, ~is_other]
         duals = {int(k): signs[k] * q / margins for k, q in zip(missing, weights.T, strict=True)}
         gradient = G.sum(axis=0) - scaled.sum(axis=0)
         root = solve_triangular(R, gradient, trans="T", check_finite=False)

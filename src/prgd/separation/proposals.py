@@ -32,7 +32,6 @@ _TOLERANCES = (1e-7, 1e-5)
 INTERIOR_WIDTH = 3000  # columns up to which the interior point factorises matrices of their size
 INTERIOR_WORK = 3e10  # rows times squared columns that a step of the interior point may cost
 CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
-_SMALLEST_SINGULAR_VALUE = 1e-15  # smaller ones, as fractions of the largest, are replaced by this
 _MAX_EXPONENT = 500  # a proposal's numbers are below this power of two, so that their products are finite
 _MAX_CANDIDATES = 1000  # pairs of rows that are checked exactly
 _KEY_TOLERANCE = 1e-9  # keys of equal rows differ by rounding only, far less than this fraction
@@ -121,60 +120,26 @@ def _times_powers(values: Array, powers: Any) -> Array:
     return np.asarray(np.ldexp(values, powers - max(0, int(largest) - _MAX_EXPONENT)))
 
 
-class LinearProgram:
-    r"""Proposals by linear programming, in coordinates that can zoom in on the boundary.
+def propose_by_program(rows: LiftedRows, index: Indices) -> Proposal | None:
+    r"""Propose the partition of some rows; None if the copy is too large or HiGHS fails.
 
     .. math:: \max \sum_i \min(p_i, 1) \quad \text{over} \quad p \ge 0, \; Z^\top p = 0
 
     The dual solution is a v with margins of at least 1 on the rows of weight 0 and of 0 on the others.
     """
-
-    def __init__(self, rows: LiftedRows) -> None:
-        self._rows = rows
-        self._coordinates: Array | None = None
-        self._boundary: tuple[Any, Indices] | None = None  # the last boundary rows, and their column scales
-
-    def propose(self, index: Indices) -> Proposal | None:
-        """Propose the partition of some rows; None if the copy is too large or HiGHS fails."""
-        Z = self._rows.sparse(index, MAX_COPY_ENTRIES)
-        if Z is None:
-            return None
-        if self._coordinates is not None:
-            Z = type(Z)(Z @ self._coordinates)
-        # Coordinates of a zoom have their scale for the sake of the boundary rows, so it is left alone.
-        Z, row_powers, columns = balance(Z, by_columns=self._coordinates is None)
-        solved = solve_program(Z, _TOLERANCES[0]) or solve_program(Z, _TOLERANCES[1])
-        if solved is None:
-            return None
-        p, v = solved
-        margins = Z @ v
-        boundary = p > np.maximum(0.5, margins)
-        self._boundary = Z[boundary], columns
-        v = _times_powers(v, columns)
-        direction = v if self._coordinates is None else self._coordinates @ v
-        weights, hardness = _times_powers(p, row_powers), np.where(boundary, -p, margins)
-        source = "Found by linear programming"
-        return Proposal(index, boundary, weights, direction, source, hardness=hardness)
-
-    def zoom(self) -> bool:
-        """Choose coordinates in which the boundary rows have the same size in all directions.
-
-        Rows within 1e-9 of a hyperplane seem to lie on it; divided by their singular values they do not.
-        False if there are no boundary rows, too few, zero rows alone, or too many to factorise.
-        """
-        if self._boundary is None:
-            return False
-        (boundary, columns), self._boundary = self._boundary, None
-        entries = boundary.shape[0] * boundary.shape[1]
-        if boundary.shape[0] < self._rows.width or entries > MAX_COPY_ENTRIES // 16:
-            return False
-        _, sizes, directions = np.linalg.svd(boundary.toarray(), full_matrices=False)
-        if sizes[0] == 0.0:
-            return False
-        sizes = np.maximum(sizes, _SMALLEST_SINGULAR_VALUE * sizes[0])
-        steps = np.ldexp((directions / sizes[:, None]).T, columns[:, None])
-        self._coordinates = steps if self._coordinates is None else self._coordinates @ steps
-        return True
+    Z = rows.sparse(index, MAX_COPY_ENTRIES)
+    if Z is None:
+        return None
+    Z, row_powers, columns = balance(Z)
+    solved = solve_program(Z, _TOLERANCES[0]) or solve_program(Z, _TOLERANCES[1])
+    if solved is None:
+        return None
+    p, v = solved
+    margins = Z @ v
+    boundary = p > np.maximum(0.5, margins)
+    weights, hardness = _times_powers(p, row_powers), np.where(boundary, -p, margins)
+    direction, source = _times_powers(v, columns), "Found by linear programming"
+    return Proposal(index, boundary, weights, direction, source, hardness=hardness)
 
 
 def solve_program(Z: Any, tolerance: float) -> tuple[Array, Array] | None:

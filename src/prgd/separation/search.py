@@ -33,12 +33,12 @@ from prgd.separation import proposals
 from prgd.separation.proposals import (
     CLEAR,
     Found,
-    LinearProgram,
     Proposal,
     coarse_direction,
     find_cancelling_rows,
     fits_interior_point,
     propose_by_interior_point,
+    propose_by_program,
     propose_exactly,
     scan_features,
 )
@@ -47,9 +47,8 @@ from prgd.separation.verdict import INTERRUPTED, Separation, Verdict
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
 PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows
 MAX_ROUNDS = 30  # times that a method may ask for more rows
-MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
 STEPS = 150  # steps of dual acceleration on the rows as given
-MANY_ROWS = 8  # rows for each column above which the interior point starts from some of the rows
+MANY_ROWS = 40  # rows for each column above which the interior point starts from some of the rows
 HARD_ROWS = 6  # rows for each column with which a method starts
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
 
@@ -89,12 +88,8 @@ class Search:
                     return found
         tell_stage("linear programming")
         start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows()
-        program = LinearProgram(rows)
-        for _ in range(MAX_ZOOMS):
-            if (found := self._grow(program.propose, start)) is not None:
-                return found
-            if not program.zoom():
-                break
+        if (found := self._grow(partial(propose_by_program, rows), start)) is not None:
+            return found
         return self._grow(exactly, start if start.size <= HARD_ROWS * rows.width else self._hard_rows())
 
     def _by_one_feature(self) -> Found | None:
