@@ -465,7 +465,7 @@ def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
         ("Search._by_one_feature", 9),
         ("Search._by_steps", 0),
         ("propose_by_interior_point", 9),
-        ("LinearProgram.propose", 0),
+        ("propose_by_program", 0),
     ],
 )
 def test_ctrl_c_returns_what_there_is(where, width, monkeypatch):
