@@ -37,9 +37,9 @@ FLOOR = {room: (floor, place) for floor, rooms in enumerate(FLOORS) for place, r
 
 # At most so many lines of code: what is added is paid for by what goes.
 MAX_LINES = {
-    ("src/prgd",): 21_850,
-    ("paper/prgd_paper",): 12_400,
-    ("tests", "paper/tests"): 25_950,
+    ("src/prgd",): 21_000,
+    ("paper/prgd_paper",): 12_000,
+    ("tests", "paper/tests"): 24_000,
     ("benchmarks",): 4_000,
 }
 

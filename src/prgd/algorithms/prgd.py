@@ -102,11 +102,11 @@ class PRGD:
 
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
         """Rescale, or take one step, projected if ``project``."""
-        norm = norm_for(problem, self.norm)
-        if s.t == self.T(s.phase):  # phase k begins
+        norm, k = norm_for(problem, self.norm), s.phase
+        if s.t == self.T(k):  # phase k begins
             R_k = self._radius(s)
             w = norm.rescale(s.w, R_k)
-            return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
+            return replace(s, t=s.t + 1, at=problem.at(w), phase=k + 1, R_k=R_k)
         v = s.w + self.eta * problem.unit_in(norm) * norm.ascent(-s.at.normalized_gradient)
         w = norm.project(v, s.R_k) if self.project else v
         return replace(s, t=s.t + 1, at=problem.at(w))

@@ -362,7 +362,7 @@ class Solve:
             weights = DualWeights.normalized(problem, weights.indices, weights.values)
             error = self._weights_error(weights.values.size) * problem.max_norm
             plain = replace(c, upper=raised(c.upper + error), dual_weights=weights)
-            # The rounding of the last sum must not take a gap that is certified above the tolerance again.
+            # A gap that is already certified must not exceed the tolerance because of the last rounding.
             if self._matters(error, c.upper) or c.gap <= self.tol < plain.gap:
                 plain = replace(plain, upper=accurate_upper(problem, weights))
             c = plain

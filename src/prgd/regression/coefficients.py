@@ -86,8 +86,8 @@ class Coefficients:
     memberships : dict from column to Membership
         What proves that a coefficient has one sign.
     max_margin_signs : dict from column to "+", "-" or "0"
-        The sign of a coefficient of either sign in the maximum-margin direction, the norm of all
-        coefficients; "0" if it is zero or too small to tell.
+        The sign of a coefficient of either sign in the direction of maximum margin, where the norm is
+        that of all coefficients, the intercept included; "0" if it is zero or too small to tell.
     is_interrupted : bool
         Whether Ctrl-C ended the search, so that more may be undecided.
     """

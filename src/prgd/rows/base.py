@@ -112,9 +112,9 @@ class Rows(ABC):
           by entry, and ``slope_mass`` from :math:`\sum_i c_i` by at most :math:`\gamma_k \sum_i c_i`, for the
           same weights :math:`c_i \ge 0`, those that were computed.
 
-        To these come underflows. `MarginsAt`, `SmallestAt` and `Combine` are summed in float64 on every
+        Underflows add to these errors. `MarginsAt`, `SmallestAt` and `Combine` are summed in float64 on every
         engine: the first bound holds for their margins with u = 2^-53. A composite engine gives the largest u
-        of its parts, and all of those here have parts that are summed in float64.
+        of its parts, and all composite engines of prgd have parts that are summed in float64.
         """
         return UNIT_ROUNDOFF
 

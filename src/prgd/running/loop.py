@@ -1,4 +1,4 @@
-"""The only loop: `prgd.run` drives an algorithm, certifies every step and shows it to observers."""
+"""The only loop over algorithms: `prgd.run` drives an algorithm, certifies every step and shows it to observers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run(
         raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
     rule, is_due = any_of(stop), _recording(record)
     timer = None if save is None else SaveTimer(save_every)
-    # A hash of the data costs a pass, so it waits until a result is saved. Rows of files may be lost then.
+    # A hash of the data costs a pass, so it waits until a result is saved; files may be gone by then, so their rows are hashed at once.
     origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
     if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
         origin = _fingerprint(problem, algorithm)
@@ -231,7 +231,7 @@ def _start(problem: Problem, w0: Any) -> Array:
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
-    if state.t & (state.t - 1) == 0:  # the same steps in every run
+    if state.t & (state.t - 1) == 0:  # t = 0 or a power of two: fixed, so that resumed runs agree
         certificate = _by_further_passes(certificate, problem, state)
     own, weights = state.own_upper, state.own_weights
     if weights is not None:
