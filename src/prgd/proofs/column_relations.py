@@ -255,7 +255,7 @@ def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
         if residual < ROUNDING:
             large = np.abs(c) > _SMALL_TERM * np.abs(c).max()
             with np.errstate(over="ignore"):  # a factor beyond the floating range is infinite
-            factors = np.ldexp(c * sizes[j] / sizes[before], powers[before] - powers[j])
+                factors = np.ldexp(c * sizes[j] / sizes[before], powers[before] - powers[j])
             terms = dict(zip(before[large].tolist(), factors[large].tolist(), strict=True))
             found.append(NearRelation(j, terms, residual))
     return found

@@ -1,4 +1,4 @@
-"""The only loop over algorithms: `prgd.run` drives an algorithm, certifies every step and shows it to observers."""
+"""The only loop over algorithms: `prgd.run` drives one, certifies every step and shows it to observers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def run(
         raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
     rule, is_due = any_of(stop), _recording(record)
     timer = None if save is None else SaveTimer(save_every)
-    # A hash of the data costs a pass, so it waits until a result is saved; files may be gone by then, so their rows are hashed at once.
+    # A hash of the data costs a pass, so it waits until a result is saved. Files may be gone by then: their
+    # rows are hashed at once.
     origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
     if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
         origin = _fingerprint(problem, algorithm)
