@@ -124,7 +124,10 @@ else:
         """
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
-            self._compute, self._name, self.__doc__ = compute, compute.__name__, compute.__doc__
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
 
         def __get__(self, instance: object | None, owner: type) -> Any:
             """Compute the value, and store it where the next access finds it without coming here."""

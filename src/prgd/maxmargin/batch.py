@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
-from prgd.core.threads import each, single_blas, threads_of
+from prgd.core.threads import each, lazy, single_blas, threads_of
 from prgd.core.types import Array, Indices
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.label_sets import LabelledRows, SharedProducts, errors_naming, is_list, read_blocks
@@ -46,9 +45,9 @@ class BatchCheck(NamedTuple):
         return f"{np.count_nonzero(self.is_valid)} of {self.is_valid.size} confirmed"
 
 
-def _of_each(name: str, doc: str) -> cached_property[Array]:
+def _of_each(name: str, doc: str) -> lazy[Array]:
     """Return an attribute of `BatchResult`: an array of what each `Result` has under this name."""
-    found = cached_property(lambda self: np.array([getattr(result, name) for result in self.results]))
+    found = lazy(lambda self: np.array([getattr(result, name) for result in self.results]))
     found.__doc__ = doc
     return found
 
@@ -110,7 +109,7 @@ class BatchResult(Sequence[Result]):
         shown = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         return f"BatchResult({len(self)} problems: {shown})" if self.results else "BatchResult(0 problems)"
 
-    @cached_property
+    @lazy
     def coef(self) -> Array:
         """Normals of the hyperplanes, a row for each problem, scaled as those of `Result`."""
         sizes = {result.w.size for result in self.results}
@@ -129,7 +128,7 @@ class BatchResult(Sequence[Result]):
         "cosine", "Lower bounds on the cosines between ``coef`` and the directions of largest margin."
     )
 
-    @cached_property
+    @lazy
     def status(self) -> npt.NDArray[np.object_]:
         """Why the solve of each problem ended."""
         found = np.empty(len(self), dtype=object)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.threads import each, single_blas, threads_of
+from prgd.core.threads import each, lazy, single_blas, threads_of
 from prgd.core.types import Array, Indices
 from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows, M, Query, register
@@ -92,11 +91,11 @@ class PlainRows(LeafRows):
         """Return ``X^T c``."""
         return np.asarray(self._transpose @ c if self.is_sparse else np.einsum("ij,i->j", self._all, c))
 
-    @cached_property
+    @lazy
     def _all(self) -> Block:
         return self._storage.part(self._first, self._first + self.n)
 
-    @cached_property
+    @lazy
     def _transpose(self) -> Block:
         # SciPy checks the arrays of a new transpose, which takes longer than the product of small rows.
         return self._all.T

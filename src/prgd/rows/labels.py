@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Codes, Indices, Signs
 from prgd.rows.exact import as_array, as_float, check_exact
 
@@ -79,7 +79,7 @@ class Labels:
             np.ones_like(self.signs), self.sample_weight, self.classes, (self.signs > 0).astype(np.int32)
         )
 
-    @cached_property
+    @lazy
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         mass = self.sample_weight if self.sample_weight.size else np.ones(self.signs.size)
@@ -87,7 +87,7 @@ class Labels:
             return tuple(np.bincount(self.codes, mass, self.classes.size).tolist())
         return float(mass[self.signs > 0].sum()), float(mass[self.signs < 0].sum())
 
-    @cached_property
+    @lazy
     def smallest_weight(self) -> float:
         """The smallest positive sample weight."""
         weight = self.sample_weight

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from prgd.core.arithmetic import add_to_diagonal
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Coordinates, Solver, definite_solver, shifted_solver
@@ -56,7 +56,7 @@ class Pairs:
         """Number of pairs."""
         return self.row.size
 
-    @cached_property
+    @lazy
     def _cells(self) -> tuple[Indices, Indices]:
         """The places of both classes of a pair in the flat matrix of all scores, of shape (rows, K)."""
         return self.row * self.K + self.y, self.row * self.K + self.j

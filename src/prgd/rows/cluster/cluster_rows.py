@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.errors import NotFiniteError, RowsLostError
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Codes, Indices, Signs
 from prgd.rows.base import Block, M, Query, Rows
 from prgd.rows.blocks import stack_blocks
@@ -218,12 +218,12 @@ class ClusterLabels(Labels):
             weights = [masses[label] for label in classes.tolist()]
             self.class_weights = tuple(weights if len(weights) > 2 else weights[::-1])
 
-    @cached_property
+    @lazy
     def signs(self) -> Signs:  # type: ignore[override]
         """The labels y_i as +1 or -1."""
         return np.concatenate(self._rows.map(worker.signs))
 
-    @cached_property
+    @lazy
     def codes(self) -> Codes:  # type: ignore[override]
         """The place of each label among the classes, for a problem of all classes jointly."""
         return np.concatenate(self._rows.map(worker.codes)) if self.is_joint else NO_CODES
@@ -238,7 +238,7 @@ class ClusterLabels(Labels):
         held, mine = self._rows.split(indices)
         return np.concatenate([NO_CODES, *self._rows.map(worker.codes, mine, only=held)])
 
-    @cached_property
+    @lazy
     def sample_weight(self) -> Array:  # type: ignore[override]
         """The sample weights, empty if all are 1."""
         return np.concatenate(self._rows.map(worker.sample_weight)) if self._has_weights else np.empty(0)

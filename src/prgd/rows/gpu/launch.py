@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.util import find_spec
 from math import gcd
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from prgd.core.replay import Replay
+from prgd.core.threads import lazy
 from prgd.losses import LOGISTIC, Loss
 from prgd.rows.gpu.tensors import Tensor
 
@@ -114,7 +114,7 @@ class Kernels:
         self.plan = choose_plan(self.d, size, aligned, in_pairs=in_pairs)
         self.wide_plan = choose_plan(self.d, size, aligned, in_pairs=in_pairs, wide=True)
 
-    @cached_property
+    @lazy
     def words(self) -> Tensor:
         """Signs for the kernels: one bit a row."""
         device = self.loads.device
@@ -150,7 +150,7 @@ class Kernels:
             self._passes[key] = _Pass(self, loss, by_class, second, wide, plan)
         return self._passes[key](w)
 
-    @cached_property
+    @lazy
     def by_class(self) -> tuple[Tensor, int]:
         """The rows labelled +1, then those labelled -1, and how many are +1."""
         signs = self._signs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from prgd.core.errors import NotFiniteError
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.base import Block, LeafRows, M, Query
@@ -123,7 +124,7 @@ class TensorRows(LeafRows):
     def _measure(self, query: Measure, labels: DeviceLabels) -> Measurement:
         return self._measured
 
-    @cached_property
+    @lazy
     def _measured(self) -> Measurement:
         if self._sparse is not None:
             return Measure().answer(self, self.labels)

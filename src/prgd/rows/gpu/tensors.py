@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from prgd.core.threads import lazy
 from prgd.core.types import Array, Codes, Signs
 from prgd.rows.exact import MAX_INTEGER, as_float, check_exact
 from prgd.rows.labels import NO_CODES, Labels, read_weights
@@ -92,7 +92,7 @@ class Csr:
         """Return ``X^T c``."""
         return self._transpose @ c
 
-    @cached_property
+    @lazy
     def host(self) -> Any:
         """The rows as a SciPy CSR array."""
         from scipy.sparse import csr_array
@@ -154,19 +154,19 @@ class DeviceLabels(Labels):
         found.__dict__["signs"] = labels.signs  # they are on the host already
         return found
 
-    @cached_property
+    @lazy
     def host(self) -> Labels:
         """The same labels without tensors, with the weights that passes use."""
         mass = self.weight_on_device
         weight = self.sample_weight if mass is None else mass.cpu().numpy()
         return Labels(self.signs, weight, self.classes, self.codes)
 
-    @cached_property
+    @lazy
     def signs(self) -> Signs:  # type: ignore[override]
         """The labels y_i as +1 or -1, on the host."""
         return np.asarray(self.on_device.cpu().numpy())
 
-    @cached_property
+    @lazy
     def codes_on_device(self) -> Tensor:
         """The place of each label among the classes, as int64 on the device of the rows."""
         return torch.from_numpy(self.codes.astype(np.int64)).to(self.on_device.device)
@@ -175,13 +175,13 @@ class DeviceLabels(Labels):
         """Return the codes and the sample weights of consecutive rows as tensors; None for weights 1."""
         return self.codes_on_device[at], None if self.weight_on_device is None else self.weight_on_device[at]
 
-    @cached_property
+    @lazy
     def smallest_weight(self) -> float:
         """The smallest positive sample weight, in the unit of the weights on the device."""
         mass = self.weight_on_device
         return 1.0 if mass is None else float(mass[mass > 0.0].min())
 
-    @cached_property
+    @lazy
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         if self.is_joint:
