@@ -60,7 +60,7 @@ def weigh_pairs(S: Any, y: Any, s: Any, loss: int, scalars: Any) -> None:
     for i in range(n):
         low[i] -= math.log(total[i])  # the soft margin
     _absorb(low, s, loss, scalars, c, bits)
-    scalars[0, MARGIN] = margin  # that of pairs
+    scalars[0, MARGIN] = margin  # the smallest margin is that of pairs, not the soft one
     scalars[0] += check
     for i in range(n):
         total[i] = -c[i] / total[i]

@@ -235,7 +235,7 @@ class ArrayRows(PlainRows):
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         Measure: _measure,
-        SmallestAt: lambda self, query, labels: query.answer(self, labels),  # which asks for all margins
+        SmallestAt: lambda self, query, labels: query.answer(self, labels),  # The query asks for all margins.
     }
 
 

@@ -103,15 +103,16 @@ def move_kernel(
     step = eta * R / tl.sqrt(tl.load(products + 2 * tensors + owner))
     a = R / tl.sqrt(WW + eta * R * eta * R + 2.0 * step * Wd)
     b = a * step
-    if (b / b == 1.0) & (tl.load(hold) == 0.0):  # for a finite number that is not 0
+    # b / b is 1 unless b is 0 or not finite: then W stays.
+    if (b / b == 1.0) & (tl.load(hold) == 0.0):
         _combine(W, d, tl.load(counts + chunk), a, b, DTYPE, SUM, BLOCK)
 
 
 class BlockKernels:
     """Lists of tensors, each tensor a block of its own, with the tables by which the kernel finds chunks.
 
-    Nothing is allocated by a call, so that `prgd.core.replay` or a CUDA graph can record it after a first
-    call, which loads the kernel. Sums are in float32, for float64 in float64.
+    `prgd.core.replay` or a CUDA graph can record a call after a first one, which loads the kernels.
+    Sums are in float32, for float64 in float64.
 
     Parameters
     ----------
