@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 SECONDS ?= 60
-.PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
+.PHONY: help check test test-kernels torture oracle lint reproduce
 .PHONY: bench bench-pass bench-memory bench-deep clean
 .PHONY: docs dist test-oldest notebooks lint-workflows
 
@@ -25,15 +25,16 @@ $(VENV)/.installed-%: pyproject.toml paper/pyproject.toml constraints.txt
 # Test processes share the cores, so each of them sums with one thread.
 PYTEST := PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-check: lint ## Lint, type-check and run the tests that are not slow, in every room
-	$(PYTEST) -q -m "not slow" $(PYTEST_ARGS)
+check: lint ## Lint, type-check, and run the tests that are not slow, of parametrised ones one case in four
+	$(PYTEST) -q -m "not slow" --one-in 4 $(PYTEST_ARGS)
 
 # Tracing makes Python three times slower. So slow tests, and those marked no_cover, whose lines others run too, run
-# first, without it: they also compile the kernels, and a compiler that is traced is slow too.
+# first, without it: they also compile the kernels, and a compiler that is traced is slow too. Kernels of Triton run in
+# its interpreter there, whose lines the next run adds.
 UNTRACED := no_cover or (slow and not cover)
 test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverage
 	@# Each takes one core.
-	$(MAKE) -j2 --output-sync=target lint test-kernels test-interpreter
+	$(MAKE) -j2 --output-sync=target lint test-kernels
 	$(PYTEST) -m "$(UNTRACED)" $(PYTEST_ARGS)
 	$(PYTEST) -m "not ($(UNTRACED))" --cov --cov-append --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=95
@@ -42,12 +43,6 @@ test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverag
 test-kernels: $(VENV)/.installed-dev
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
 		$(shell grep -rl --include='*.py' mark.kernels tests paper/tests)
-
-# Kernels of Triton in its interpreter, for the same reason. The next run of tests with coverage adds the lines found.
-INTERPRETED := $(wildcard tests/*/*_in_interpreter.py)
-test-interpreter: $(VENV)/.installed-dev
-	for script in $(INTERPRETED); do \
-		TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p $$script > /dev/null || exit 1; done
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems, damaged files and regressions for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -12,6 +14,16 @@ from browser import CHROMIUM, FLAGS
 # compiled kernels make the first example slow: no deadline
 hypothesis.settings.register_profile("prgd", deadline=None, derandomize=True, max_examples=60)
 hypothesis.settings.load_profile("prgd")
+
+
+def pytest_addoption(parser) -> None:
+    parser.addoption("--one-in", type=int, default=1, help="run each N-th case of every parametrised test")
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    if (step := config.getoption("--one-in")) > 1:
+        cases = defaultdict(count)
+        items[:] = [item for item in items if next(cases[item.nodeid.split("[")[0]]) % step == 0]
 
 
 def pytest_unconfigure() -> None:

@@ -323,6 +323,7 @@ def test_terminal_shows_a_live_line_and_keeps_the_result_after_ctrl_c():
     assert_same_run(Path("whole"), Path("out"))
 
 
+@pytest.mark.slow
 @posix
 def test_quiet_terminal_shows_nothing():
     terminal = Terminal("run", "toy:0.3", *NGD, "--steps", 2000, "--quiet")

@@ -100,6 +100,7 @@ def test_threads_that_are_no_number_are_a_problem_and_no_error():
     assert "threads of prgd: unknown" in out
 
 
+@pytest.mark.slow
 def test_the_kernel_cache_is_where_numba_was_told_to_keep_it_with_its_size(tmp_path):
     cache = tmp_path / "kernels"
 

@@ -178,6 +178,7 @@ def test_parameters_are_checked(name, value):
         prgd.max_margin(np.eye(2), [1, -1], **{name: value})
 
 
+@pytest.mark.slow
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     X, y = planted(3000, 20, seed=9)
     free = prgd.max_margin(X, y, fit_intercept=False)

@@ -23,6 +23,7 @@ from prgd.separation import Verdict, proposals, search
 from prgd.separation.proposals import find_cancelling_rows
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover  # The other tests of verdicts run the same lines.
 def test_never_wrong_on_small_problems():
     words = verdicts_of(range(150))

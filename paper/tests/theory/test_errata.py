@@ -89,6 +89,7 @@ def test_theorem_c7_has_no_solution_for_other_dual_weights():
     np.testing.assert_allclose(weights / weights.sum(), [0.25, 0.5, 0.25], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover  # The other tests of limits run the same lines.
 def test_the_part_of_gd_s_limit_along_w_star():
     """E9. <w~, w_star> = log(eta gamma_star^2 N L_perp(v_star) / n) / gamma_star, seen on a run of GD."""
