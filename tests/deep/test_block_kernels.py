@@ -1,7 +1,6 @@
 """What runs on a GPU, without one: block kernels in Triton's interpreter, and recordings that are counted."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,14 +8,13 @@ from triton_interpreter import errors_in_interpreter
 
 from prgd.core.replay import PLAIN_CALLS, Replay
 
-HERE = Path(__file__).parent
 # The interpreter cuts float32 to bfloat16, where a device rounds.
 TOLERANCES = {"exact": 0.0, "float64": 1e-14, "float32": 5e-7, "float16": 5e-4, "bfloat16": 2.0**-7}
 
 
 @pytest.mark.slow
 def test_kernel_in_the_interpreter():
-    cases = errors_in_interpreter(HERE / "blocks_in_interpreter.py")
+    cases = errors_in_interpreter("deep/blocks_in_interpreter.py")
     assert len(cases) == 17
     for name, error in cases.items():
         assert error <= TOLERANCES[name.split(":")[0]], name

@@ -420,8 +420,7 @@ def test_state_of_another_model_or_schedule_is_refused():
 
 @pytest.mark.slow
 def test_example_reaches_a_larger_margin():
-    path = Path(__file__).parents[2] / "examples" / "drop_in.py"
-    ends = runpy.run_path(str(path))["ends"]
+    ends = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "drop_in.py"))["ends"]
     (_, plain), (_, progressive) = ends[0.3, None], ends[0.3, deep.PRGD]
     assert progressive > 1.2 * plain > 0.0
 

@@ -1,6 +1,5 @@
 """Rows of torch tensors: kernels in Triton's interpreter, NumPy and torch alone, plans, and bad input."""
 
-from pathlib import Path
 from unittest.mock import Mock
 
 import grid
@@ -18,13 +17,12 @@ from prgd.rows.gpu.tensor_rows import TensorRows
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.solvers.working_set import WorkingSet
 
-HERE = Path(__file__).parent
 META = torch.empty(2, device="meta")
 
 
 @pytest.mark.slow
 def test_kernels_in_the_interpreter():
-    cases = errors_in_interpreter(HERE / "kernels_in_interpreter.py")
+    cases = errors_in_interpreter("engines/kernels_in_interpreter.py")
     assert len(cases) == 16
     for name, error in cases.items():
         assert error <= (1e-14 if name.startswith("double") else 1e-6), name
