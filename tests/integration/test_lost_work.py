@@ -60,6 +60,7 @@ def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, ca
         return at(problem, w, v)
 
     with monkeypatch.context() as patched:
+        patched.setattr("prgd.running.loop.can_walk", lambda problem, algorithm: False)  # one call a step
         patched.setattr(prgd.Problem, "at", die)
         call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=99)
     assert Path("parts/result.npz").exists() == (killed_in == "run")

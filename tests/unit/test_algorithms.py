@@ -38,7 +38,7 @@ def test_a_step_by_hand(algorithm, problem, w0, expected):
         # j = 0: g = 0, w = u; j = 1: g = (g + u) / 4 = 1/2, w += g + u
         (prgd.algorithms.RestartedNGD(), "g", [(2.0, 0.0), (4.5, 0.5)], {"age": 2, "phase": 1}),
         # round 1: w_1 = u, W = u, kept as W / 4; round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
-        (prgd.algorithms.GameDynamics(), "S", [(0.5, 0.0), (1.5, 2.0)], {"dual_vector": [2.0, 0.0]}),
+        (prgd.algorithms.GameDynamics(), "g", [(0.5, 0.0), (1.5, 2.0)], {"own_upper": 2.0}),
     ],
 )
 def test_two_steps_with_momentum_by_hand(algorithm, name, steps, last):

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import FixedStep, State
+from prgd.algorithms.base import FirstOrder, FixedStep, MomentumState, Moves, State
 from prgd.core.types import Array
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GameState(State):
-    """State of the game: ``S = sum_s s u_s`` and the mean ``S / A_t`` of the dual vectors u_s."""
-
-    S: Array
-    dual_vector: Array
+class GameState(MomentumState):
+    """State of the game: the momentum is ``S = sum_s s u_s`` of the dual vectors u_s."""
 
     @property
     def own_upper(self) -> float:
-        """The dual norm of the mean dual vector: a mean of points of the hull is one of its points."""
-        problem = self.at.problem
-        if problem.is_joint and problem.fit_intercept:  # The weights of each step balance to rounding only.
+        """The dual norm of the mean dual vector ``S / A_t``: a mean of points of the hull is one of them."""
+        problem, t = self.at.problem, self.t - 1
+        # The weights of a joint step with intercepts balance to rounding only.
+        if t < 1 or (problem.is_joint and problem.fit_intercept):
             return math.inf
-        norm = problem.norm
+        mean, norm = self.g / (t * (t + 1) / 2), problem.norm
         # The loop adds what rounding may do to a Euclidean norm; other norms bound their own.
-        return norm.dual(self.dual_vector) if norm == L2() else norm.dual_above(self.dual_vector)
+        return norm.dual(mean) if norm == L2() else norm.dual_above(mean)
 
 
 @dataclass(frozen=True)
-class GameDynamics(FixedStep):
+class GameDynamics(FirstOrder, FixedStep):
     r"""Weighted regret minimisation by both players, an O(1 / t^2) method.
 
     With weights s = 1, 2, ..., t of sum :math:`A_t = t (t + 1) / 2`:
@@ -65,18 +63,15 @@ class GameDynamics(FixedStep):
     True
     """
 
+    along = "dual_vector"
     state_type: ClassVar[type[State]] = GameState
 
     def init(self, problem: Problem, w0: Array) -> GameState:
         """Start at ``w0`` (the paper: 0)."""
-        at = problem.at(w0)
-        return GameState(t=0, at=at, S=np.zeros(problem.shape), dual_vector=at.dual_vector)
+        return GameState(t=0, at=problem.at(w0), g=np.zeros(problem.shape))
 
-    def step(self, problem: Problem, s: GameState) -> GameState:
-        """Play one round."""
-        t, u = s.t, s.at.dual_vector
-        S = s.S + t * u
-        mean = S / (t * (t + 1) / 2) if t else s.dual_vector
-        w_next = (S + (t + 1) * u) / ((t + 1) * (t + 2) / 2)
-        w = s.w + self.eta * problem.unit_in(L2()) / 4.0 * (t + 1) * w_next
-        return GameState(t=t + 1, at=problem.at(w), S=S, dual_vector=mean)
+    def moves(self, problem: Problem, s: State, steps: int) -> Iterator[Moves]:
+        """Yield rounds: ``S <- S + t u`` and ``w <- w + eta / 4 (t + 1) (S + (t + 1) u) / A_{t+1}``."""
+        t = s.t + np.arange(steps, dtype=np.float64)
+        along = self.eta * problem.unit_in(L2()) / 4.0 * (t + 1) / ((t + 1) * (t + 2) / 2)
+        yield Moves(steps, along * (t + 1), keep=1.0, add=t, along=along)

@@ -97,7 +97,8 @@ class InsidePRGD(PRGD):
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
         """Rescale, or take one step inside the ball."""
         if s.t == self.T(s.phase):
-            return super().step(problem, s)
+            rescaled: PRGDState = super().step(problem, s)
+            return rescaled
         norm, u = norm_for(problem, self.norm), -s.at.normalized_gradient
         length = self.eta * problem.unit_in(norm) * norm.dual(u)
         return replace(s, t=s.t + 1, at=problem.at(inside(norm, s.w, u, length, s.R_k)))

@@ -53,7 +53,9 @@ def run_until(
     def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
         return Status.REACHED if is_met else None
 
-    return run(problem, algorithm, w0, stop=any_of(stop, max_steps), record=None, observe=observe)
+    rule = any_of(stop, max_steps)
+    result: Result = run(problem, algorithm, w0, stop=rule, record=None, observe=observe)
+    return result
 
 
 def iterates(

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import FixedStep, State
+from prgd.algorithms.base import FirstOrder, FixedStep, MomentumState, Moves, State
 from prgd.core.types import Array
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DualAccelerationState(State):
-    """State of dual acceleration: the momentum g."""
-
-    g: Array
-
-
 @dataclass(frozen=True)
-class DualAcceleration(FixedStep):
+class DualAcceleration(FirstOrder, FixedStep):
     r"""Momentum on the normalized gradient: Nesterov's method on the dual, seen from the primal.
 
     .. math::
@@ -49,15 +43,14 @@ class DualAcceleration(FixedStep):
     True
     """
 
-    state_type: ClassVar[type[State]] = DualAccelerationState
+    along = "dual_vector"
+    state_type: ClassVar[type[State]] = MomentumState
 
-    def init(self, problem: Problem, w0: Array) -> DualAccelerationState:
+    def init(self, problem: Problem, w0: Array) -> MomentumState:
         """Start at ``w0`` without momentum."""
-        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.shape))
+        return MomentumState(t=0, at=problem.at(w0), g=np.zeros(problem.shape))
 
-    def step(self, problem: Problem, s: DualAccelerationState) -> DualAccelerationState:
-        """Take one accelerated step."""
-        u = s.at.dual_vector
-        g = s.t / (s.t + 1) * (s.g + u)
-        w = s.w + self.eta * problem.unit_in(L2()) * (g + u)
-        return DualAccelerationState(t=s.t + 1, at=problem.at(w), g=g)
+    def moves(self, problem: Problem, s: State, steps: int) -> Iterator[Moves]:
+        """Yield accelerated steps."""
+        t, eta = s.t + np.arange(steps), self.eta * problem.unit_in(L2())
+        yield Moves(steps, eta, keep=t / (t + 1), add=t / (t + 1), along=eta)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prgd.algorithms.base import FixedStep, State
+from prgd.algorithms.base import FirstOrder, FixedStep, Moves, State
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
 @dataclass(frozen=True)
-class GD(FixedStep):
+class GD(FirstOrder, FixedStep):
     r"""Gradient descent with a constant step.
 
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t))
@@ -31,7 +32,8 @@ class GD(FixedStep):
     True
     """
 
-    def step(self, problem: Problem, s: State) -> State:
-        """Take one gradient step."""
-        eta = self.eta * problem.unit_in(L2())
-        return State(s.t + 1, problem.at(s.w - eta * s.at.gradient))
+    along = "gradient"
+
+    def moves(self, problem: Problem, s: State, steps: int) -> Iterator[Moves]:
+        """Yield steps ``w - eta grad L``."""
+        yield Moves(steps, self.eta * problem.unit_in(L2()))

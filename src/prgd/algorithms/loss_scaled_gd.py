@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prgd.algorithms.base import FixedStep, State
+import numpy as np
+
+from prgd.algorithms.base import FirstOrder, FixedStep, Moves, State
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
 @dataclass(frozen=True)
-class LossScaledGD(FixedStep):
+class LossScaledGD(FirstOrder, FixedStep):
     r"""Gradient descent with step ``eta / (sqrt(t + 1) L(w))``.
 
     .. math:: w(t+1) = w(t) - \frac{\eta}{\sqrt{t+1}} \nabla L(w(t)) / L(w(t))
@@ -35,7 +37,6 @@ class LossScaledGD(FixedStep):
     True
     """
 
-    def step(self, problem: Problem, s: State) -> State:
-        """Take one normalized step of decreasing length."""
-        eta = self.eta * problem.unit_in(L2()) / math.sqrt(s.t + 1)
-        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))
+    def moves(self, problem: Problem, s: State, steps: int) -> Iterator[Moves]:
+        """Yield normalized steps of decreasing length."""
+        yield Moves(steps, self.eta * problem.unit_in(L2()) / np.sqrt(s.t + 1 + np.arange(steps)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prgd.algorithms.base import FixedStep, State
+from prgd.algorithms.base import FirstOrder, FixedStep, Moves, State
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
 @dataclass(frozen=True)
-class NGD(FixedStep):
+class NGD(FirstOrder, FixedStep):
     r"""Gradient descent on log L: the gradient divided by the loss.
 
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)) / L(w(t))
@@ -31,7 +32,6 @@ class NGD(FixedStep):
     3.0
     """
 
-    def step(self, problem: Problem, s: State) -> State:
-        """Take one normalized gradient step."""
-        eta = self.eta * problem.unit_in(L2())
-        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))
+    def moves(self, problem: Problem, s: State, steps: int) -> Iterator[Moves]:
+        """Yield steps ``w - eta grad L / L``."""
+        yield Moves(steps, self.eta * problem.unit_in(L2()))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from prgd.algorithms.base import State, norm_for, read_norm
+from prgd.algorithms.base import PLAIN, PROJECTED, RESCALED, FirstOrder, Moves, State, norm_for, read_norm
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import L2, Norm
@@ -22,7 +23,7 @@ class PRGDState(State):
 
 
 @dataclass(frozen=True, repr=False)
-class PRGD:
+class PRGD(FirstOrder):
     r"""Algorithm 1: rescale to radius R_k at t = T_k, else one projected normalized step.
 
     .. math::
@@ -100,23 +101,31 @@ class PRGD:
         R_0 = norm(at.w) if self.R_0 is None else self.R_0
         return PRGDState(t=0, at=at, phase=0, R_0=R_0, R_k=R_0)
 
-    def step(self, problem: Problem, s: PRGDState) -> PRGDState:
-        """Rescale, or take one step, projected if ``project``."""
-        norm, k = norm_for(problem, self.norm), s.phase
-        if s.t == self.T(k):  # phase k begins
-            R_k = self._radius(s)
-            w = norm.rescale(s.w, R_k)
-            return replace(s, t=s.t + 1, at=problem.at(w), phase=k + 1, R_k=R_k)
-        v = s.w + self.eta * problem.unit_in(norm) * norm.ascent(-s.at.normalized_gradient)
-        w = norm.project(v, s.R_k) if self.project else v
-        return replace(s, t=s.t + 1, at=problem.at(w))
+    def norm_of(self, problem: Problem) -> Norm:
+        """Return the norm of Algorithm 1's lengths and balls."""
+        return norm_for(problem, self.norm)
 
-    def _radius(self, s: PRGDState) -> float:
-        """Return R_k, and check that the schedules are usable."""
-        k, R = s.phase, self.R
+    def moves(self, problem: Problem, s: PRGDState, steps: int) -> Iterator[Moves]:
+        """Yield Algorithm 1: at t = T_k a rescaling to R_k, else normalized steps, which are projected."""
+        t, k, R_k, end = s.t, s.phase, s.R_k, s.t + steps
+        eta, kind = self.eta * problem.unit_in(self.norm_of(problem)), PROJECTED if self.project else PLAIN
+        while t < end:
+            if t == self.T(k):  # phase k begins: w(T_k + 1) = R_k w(T_k) / ||w(T_k)||
+                if isinstance(self.R, StateRadius) and t > s.t:
+                    return  # R_k is known when w(T_k) is
+                k, R_k = k + 1, self._radius(k, t, s)
+                move = Moves(1, kind=RESCALED, R_k=R_k, phase=k)
+            else:  # v = w - eta grad L / L, and w is its projection to the ball of radius R_k
+                move = Moves(min(self.T(k), end) - t, eta, kind=kind, R_k=R_k, phase=k)
+            yield move
+            t += move.steps
+
+    def _radius(self, k: int, t: int, s: PRGDState) -> float:
+        """Return R_k, and check that the schedules are usable; a StateRadius sees the state at t = T_k."""
+        R = self.R
         R_k = R.at(k, s.R_0, s.at) if isinstance(R, StateRadius) else float(R(k, s.R_0))
         if not (math.isfinite(R_k) and R_k > 0.0):
             raise ValueError(f"{R!r} gave the radius {R_k!r} at k = {k}; it must be positive.")
-        if self.T(k + 1) <= s.t:
-            raise ValueError(f"{self.T!r} does not advance: T({k + 1}) <= T({k}) = {s.t}.")
+        if self.T(k + 1) <= t:
+            raise ValueError(f"{self.T!r} does not advance: T({k + 1}) <= T({k}) = {t}.")
         return R_k

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ LARGEST = float(np.finfo(np.float64).max)
 # times over, since the bounds used here have relative errors below 1e-10.
 BOUND_FACTOR = 1.01
 _SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float64
+F = TypeVar("F", float, Array)
 
 
 def rounding_factor(terms: int, unit: float = UNIT_ROUNDOFF) -> float:
@@ -105,12 +106,12 @@ def times_power(value: float, exponent: int) -> float:
         return math.copysign(math.inf, value)
 
 
-def lowered(value: float, operations: int = 1) -> float:
+def lowered(value: F, operations: int = 1) -> F:
     """Return a number below the exact one, which so many rounded operations turned into ``value``."""
     return value - BOUND_FACTOR * (2 * operations * UNIT_ROUNDOFF * abs(value) + operations * SMALLEST)
 
 
-def raised(value: float, operations: int = 1) -> float:
+def raised(value: F, operations: int = 1) -> F:
     """Return a number above the exact one, which so many rounded operations turned into ``value``."""
     return -lowered(-value, operations)
 

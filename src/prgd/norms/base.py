@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 
 from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, rounding_factor, times_power
+from prgd.core.checks import parse
 from prgd.core.types import Array, Indices
 
 # Below and above these, w.w has lost digits to under- or overflow.
@@ -252,3 +256,64 @@ class L2(Norm):
     def cone_groups(self, entries: Indices) -> Indices:
         """Return all entries as one group."""
         return entries.reshape(1, -1)
+
+
+NORMS: dict[str, Norm | type[Norm]] = {"l2": L2()}  # `prgd.norms` adds the others
+_PREFIX = re.compile(r"^l(p:)?", re.IGNORECASE)  # what may stand before p in a text
+
+
+def _accepted() -> str:
+    names = ", ".join(repr(name) for name in NORMS if name != "lp")
+    return (
+        f"A norm is one of the texts {names}, 'lp:1.5' and 'l1.5', a number p of at least 1 or math.inf, or "
+        "a value of prgd.norms, such as Lp(1.5)."
+    )
+
+
+def as_norm(value: Norm | str | float) -> Norm:
+    """Return the norm that a value, its text or a number p stands for.
+
+    Parameters
+    ----------
+    value : Norm, str or float
+        A norm; one of the names in `NORMS`, in any case; ``"lp:1.5"`` or ``"l1.5"`` for ``Lp(1.5)``; or p,
+        also as text, where 1 stands for `L1`, 2 for `L2` and infinity for `Linf`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the text or the number is no norm, or if value is neither.
+
+    Examples
+    --------
+    >>> as_norm("l2"), as_norm("lp:1.5"), as_norm(math.inf), as_norm("rows")
+    (L2(), Lp(p=1.5), Linf(), GroupNorm(axis='rows'))
+    >>> as_norm("L1"), as_norm("l3")
+    (L1(), Lp(p=3.0))
+    """
+    p = getattr(value, "p", None) if isinstance(value, Norm) else _exponent(value)
+    if isinstance(value, Norm) and p is None:
+        return value
+    if p is not None and not p >= 1.0:
+        raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_accepted()}")
+    if p is not None:
+        special = {1.0: "l1", 2.0: "l2", math.inf: "linf"}
+        return cast(Norm, NORMS[special[p]] if p in special else cast(Any, NORMS["lp"])(p))
+    text = str(value).strip()
+    try:
+        found: Norm = parse(text if text in NORMS else text.lower(), NORMS, "norm")
+    except ValueError as error:
+        raise ValueError(f"{error} {_accepted()}") from None
+    return found
+
+
+def _exponent(value: Any) -> float | None:
+    """Return the p that a number or its text gives, None for other text."""
+    if isinstance(value, bool) or not isinstance(value, (str, Real)):
+        raise TypeError(f"A norm cannot be made of {value!r:.60}. {_accepted()}")
+    try:
+        return float(_PREFIX.sub("", value.strip()) if isinstance(value, str) else value)
+    except OverflowError:
+        return math.nan
+    except ValueError:
+        return None

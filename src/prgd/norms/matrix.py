@@ -301,4 +301,4 @@ def distance_above(C: Array, A: Array, B: Array) -> float:
         _length_above(near) + _length_above(A_1) * _length_above(B_2) + _length_above(A_2) * _length_above(B)
     )
     k = A.shape[1]
-    return raised(rest + BOUND_FACTOR * (rounding_factor(k + 4) * sizes + 2.0 * k * C.size * SMALLEST))
+    return raised(float(rest + BOUND_FACTOR * (rounding_factor(k + 4) * sizes + 2.0 * k * C.size * SMALLEST)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -258,6 +258,25 @@ def plain_lower(
     return over_length(problem, lowered(margin, 2) - error, w, length)
 
 
+def certify_all(
+    problem: Problem, margins: Array, lengths: Array, dual_norms: Array, masses: Array
+) -> tuple[Array, Array]:
+    """Return both ends of `certify` for many steps of one problem, in l2 and for two classes.
+
+    ``margins`` and ``lengths`` of any shape are those of some w; ``masses`` are the smallest sums of weights.
+    """
+    with np.errstate(all="ignore"):  # what is not finite is replaced
+        error = np.where(
+            lengths * problem.max_norm < 0.5 * LARGEST, _margin_error(problem, lengths), math.inf
+        )
+        below, rounding = lowered(margins, 2) - error, rounding_factor(math.prod(problem.shape) + 8)
+        lower = lowered(below / (lengths * np.where(below > 0.0, 1.0 + rounding, 1.0 - rounding)))
+        lower[~((lengths > _SMALLEST_LENGTH) & (lengths < math.inf))] = -math.inf
+        upper = raised(dual_norms * (1.0 + rounding) + _dual_vector_error(problem, masses))
+        upper[~(masses > 0.0)] = math.inf
+    return np.nan_to_num(lower, nan=-math.inf, posinf=-math.inf, neginf=-math.inf), upper
+
+
 def over_length(problem: Problem, margin: float, w: Array, length: float) -> float:
     """Return a number that is at most ``margin / ||w||``; ``length`` is that norm, rounded."""
     if not _SMALLEST_LENGTH < length < math.inf:  # the norm of a subnormal vector has no relative accuracy
@@ -285,15 +304,17 @@ def term_size(problem: Problem) -> float:
 
 def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -> float:
     """Bound the rounding of a margin ``<w, z_i>`` that a pass computes, for any row and any w of a length."""
-    # A sum of d products, in any order; the further terms cover the norms and the length, which are rounded.
-    relative = rounding_factor(problem.d + 8, unit)
-    size = length * problem.max_norm
-    if not size < 0.5 * LARGEST:  # the products may overflow, and a margin be anything
+    if not length * problem.max_norm < 0.5 * LARGEST:  # the products may overflow, and a margin be anything
         return math.inf
-    underflow = (problem.d + 1) * _underflow(unit)
+    return float(_margin_error(problem, length, unit))
+
+
+def _margin_error(problem: Problem, length: Any, unit: float = UNIT_ROUNDOFF) -> Any:
+    # A sum of d products, in any order; the further terms cover the norms and the length, which are rounded.
+    relative, underflow = rounding_factor(problem.d + 8, unit), (problem.d + 1) * _underflow(unit)
     if unit > UNIT_ROUNDOFF:  # w itself is rounded, and its entries may underflow
         underflow *= 1.0 + problem.max_norm
-    return BOUND_FACTOR * (relative * size + underflow)
+    return BOUND_FACTOR * (relative * (length * problem.max_norm) + underflow)
 
 
 def _underflow(unit: float) -> float:
@@ -307,6 +328,10 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     The weights c_i are the numbers that the pass computed, whatever they are. Underflows are divided by their
     sum, which is at least ``mass`` (in each class).
     """
+    return float(_dual_vector_error(problem, mass)) if mass > 0.0 else math.inf
+
+
+def _dual_vector_error(problem: Problem, mass: Any) -> Any:
     unit, size = problem.unit_roundoff, term_size(problem)
     roundings, terms = 2 * problem.rows.sum_roundings + problem.d + 16, problem.n
     if problem.is_joint:  # the weight of a row in its own class is summed over the pairs, apart from theirs
@@ -314,6 +339,4 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     # An underflow is one of a product of a row, or of a weight, which counts for the entries of its row.
     entries = raised(math.sqrt(math.prod(problem.shape)))
     underflow = 4 * (terms + problem.d) * entries * (1.0 + size) * _underflow(unit)
-    if not mass > 0.0:
-        return math.inf
     return BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from prgd.core.threads import each, lazy, single_blas, threads_of
 from prgd.core.types import Array, Indices
-from prgd.losses import EXPONENTIAL
+from prgd.losses import EXPONENTIAL, Loss
 from prgd.rows.base import Block, LeafRows, M, Query, register
 from prgd.rows.blocks import Measure, Measurement
 from prgd.rows.exact import as_float, canonical_csr, check_shape
@@ -154,22 +154,31 @@ class ArrayRows(PlainRows):
         cuts = [slices * k // threads for k in range(threads + 1)]
         return each(lambda k: work(cuts[k], cuts[k + 1]), threads)
 
+    @property
+    def is_one_block(self) -> bool:
+        """Whether the rows are dense float64 rows that one thread sums in one slice."""
+        s = self._storage
+        return len(s.A) == ROWS and s.bounds.size == 2 and s.A[0].dtype == np.float64
+
+    def arguments(self, loss: Loss, by_class: bool, labels: Labels) -> tuple[Any, ...]:
+        """Return rows, signs, weights, block and bounds as the kernels of a pass take them."""
+        is_plain = not by_class and loss == EXPONENTIAL and labels.sample_weight.size == 0
+        s, weights = self._storage, () if is_plain else (labels.sample_weight,)
+        return s.A, labels.signs, weights, s.block, s.bounds
+
     def _tally(self, query: TallyAt, labels: Labels) -> Tally:
         from prgd.rows import _kernels
 
-        s = self._storage
-        slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
+        A, y, weights, block, bounds = self.arguments(query.loss, query.by_class, labels)
+        slices, groups = bounds.size - 1, 2 if query.by_class else 1
         numbers = SECOND if query.second is None else SECOND + 1
         scalars, vectors = np.empty((slices, groups, numbers)), np.empty((slices, groups, self.d))
         w, v = frozen(query.w), self._second(query)
-        is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
-        weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, weights, w, v, query.loss.code, s.block,
-                s.bounds, first, last, scalars, vectors,
-            )  # fmt: skip
+                A, y, weights, w, v, query.loss.code, block, bounds, first, last, scalars, vectors
+            )
 
         self._each(work)
         return merge_slices(scalars, vectors)

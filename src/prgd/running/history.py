@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -15,7 +17,7 @@ import numpy as np
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.errors import missing_package
 from prgd.core.files import atomic_write
-from prgd.core.types import Array
+from prgd.core.types import Array, Indices, Mask
 from prgd.problem.certificate import Certificate
 
 
@@ -120,11 +122,21 @@ class History:
             writer.writerows(self.rows)
 
 
+class Columns(NamedTuple):
+    """Numbers of consecutive steps, and the certified gaps of the steps before them."""
+
+    t: Indices
+    margin: Array
+    gap: Array
+    gaps_before: Array
+
+
 class Stop(Protocol):
     """A rule asked after each step.
 
     A rule that compares with earlier steps has an attribute ``window``: so many steps back, `prgd.run` keeps
-    the certified gap of every step in ``history.recent_gaps``, however few rows are recorded.
+    the certified gap of every step in ``history.recent_gaps``, however few rows are recorded. A rule that has
+    ``met(columns)`` too, which says of `Columns` at which steps it stops, is asked about many steps at once.
     """
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
@@ -144,6 +156,10 @@ class MaxSteps:
         """Return MAX_STEPS at step t."""
         return Status.MAX_STEPS if now.t >= self.t else None
 
+    def met(self, columns: Columns) -> Mask:
+        """Say at which steps t has come."""
+        return np.asarray(columns.t >= self.t)
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -160,6 +176,10 @@ class Gap:
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return CERTIFIED when the gap is small enough."""
         return Status.CERTIFIED if certificate.gap <= self.tol else None
+
+    def met(self, columns: Columns) -> Mask:
+        """Say at which steps the gap is small enough."""
+        return np.asarray(columns.gap <= self.tol)
 
 
 @dataclass(frozen=True)
@@ -178,6 +198,10 @@ class MarginError:
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return REACHED when the margin is close enough."""
         return Status.REACHED if self.gamma_star - now.margin <= self.tol else None
+
+    def met(self, columns: Columns) -> Mask:
+        """Say at which steps the margin is close enough."""
+        return np.asarray(self.gamma_star - columns.margin <= self.tol)
 
 
 @dataclass(frozen=True)
@@ -207,6 +231,14 @@ class Stalled:
         then = gaps[-1 - self.steps]
         return Status.STALLED if abs(now.gap - then) < self.min_decrease * then else None
 
+    def met(self, columns: Columns) -> Mask:
+        """Say at which steps the gap stands still."""
+        gaps = np.concatenate([columns.gaps_before, columns.gap])
+        then = np.full(gaps.size, math.nan)
+        then[self.steps :] = gaps[: -self.steps]
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(gaps - then) < self.min_decrease * then)[columns.gaps_before.size :]
+
 
 @dataclass(frozen=True)
 class AnyOf:
@@ -218,6 +250,26 @@ class AnyOf:
     def window(self) -> int:
         """How many steps back any of the rules looks."""
         return max((getattr(rule, "window", 0) for rule in self.rules), default=0)
+
+    @property
+    def last_step(self) -> float:
+        """The step at which a limit on steps ends the run; infinite without one."""
+        return min((rule.t for rule in self.rules if isinstance(rule, MaxSteps)), default=math.inf)
+
+    @property
+    def is_uncertified(self) -> bool:
+        """Whether no rule looks at the certificate or the gaps."""
+        return all(isinstance(rule, (MaxSteps, MarginError)) for rule in self.rules)
+
+    @property
+    def has_met(self) -> bool:
+        """Whether all rules can be asked for many steps at once."""
+        return all(hasattr(rule, "met") for rule in self.rules)
+
+    def met(self, columns: Columns) -> Mask:
+        """Say at which steps a rule stops."""
+        found = [cast(Any, rule).met(columns) for rule in self.rules]
+        return np.logical_or.reduce(found) if found else np.zeros(columns.t.size, bool)
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return the first status."""
@@ -235,7 +287,8 @@ def any_of(*rules: Stop | int) -> AnyOf:
     >>> any_of(Gap(1e-6), 1000)
     AnyOf(rules=(Gap(tol=1e-06), MaxSteps(t=1000)))
     """
-    return AnyOf(tuple(_as_rule(rule) for rule in rules))
+    flat = (rule.rules if isinstance(rule, AnyOf) else (_as_rule(rule),) for rule in rules)
+    return AnyOf(tuple(chain.from_iterable(flat)))
 
 
 def _as_rule(rule: Any) -> Stop:

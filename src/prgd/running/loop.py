@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 
-from prgd.algorithms.base import Algorithm, State
+from prgd.algorithms.base import (
+    LENGTH,
+    UPPER,
+    Algorithm,
+    FirstOrder,
+    State,
+    Walk,
+    can_walk,
+    most_steps,
+    walk,
+)
 from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.core.checks import check_integer, digest
 from prgd.core.errors import RowsLostError
 from prgd.core.files import SaveTimer
+from prgd.core.threads import cores, each
 from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_upper, certify_in_double, margin_in_double, weights_at
 from prgd.problem.certificate import Certificate, certify, dual_vector_error, term_size
+from prgd.problem.coding import balanced_intercept
 from prgd.proofs.hyperplanes import proves_overlap
 from prgd.rows.base import LeafRows
-from prgd.running.history import History, Record, Status, Stop, any_of
+from prgd.rows.labels import frozen
+from prgd.rows.tally import MARGIN, SECOND
+from prgd.running.history import AnyOf, Columns, History, Record, Status, Stop, any_of
 from prgd.running.progress import progress_line
 from prgd.running.result import Result
 
@@ -33,12 +48,26 @@ ZERO_BOUND = 1e-12
 # A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
 WORTH = 0.01
 
+FEW_STEPS = 32  # that the first call takes, if many are taken in one: a rule may stop soon
+
 Observer = Callable[[Any, Record, Certificate], None]
 
 
+@overload
+def run(  # type: ignore[overload-overlap]
+    problem: Problem, algorithm: Algorithm[Any], w0: Any = None, *, stop: Stop | int,
+    record: int | Collection[int] | None = 1, observe: Observer | None = None, progress: bool | str = False,
+    resume: Result | None = None, save: str | Path | None = None, save_every: float = 30.0,
+) -> Result: ...  # fmt: skip
+@overload
 def run(
-    problem: Problem,
-    algorithm: Algorithm[Any],
+    problem: Problem | Sequence[Problem], algorithm: Algorithm[Any] | Sequence[Algorithm[Any]],
+    w0: Any = None, *, stop: Stop | int,
+    record: int | Collection[int] | None = 1, observe: Observer | None = None,
+) -> list[Result]: ...  # fmt: skip
+def run(
+    problem: Any,
+    algorithm: Any,
     w0: Any = None,
     *,
     stop: Stop | int,
@@ -48,15 +77,17 @@ def run(
     resume: Result | None = None,
     save: str | Path | None = None,
     save_every: float = 30.0,
-) -> Result:
+) -> Any:
     """Run an algorithm until a rule says stop, certifying the margin at every step.
 
     Parameters
     ----------
-    problem : Problem
-    algorithm : Algorithm, e.g. `prgd.PRGD`.
+    problem : Problem, or a list of them
+    algorithm : Algorithm, e.g. `prgd.PRGD`, or a list of them
+        With a list of problems, of algorithms or both, pairs of equal place are run, in threads, and the
+        results are a list: each is that of the same run alone, bit by bit.
     w0 : array of shape (d,), optional
-        Start (default 0). A warm start is the ``w`` of an earlier result.
+        Start (default 0). A warm start is the ``w`` of an earlier result. Lists may have one each.
     stop : Stop or int
         A rule, such as `prgd.Gap`; an integer is a limit on steps.
     record : int, collection of int, or None
@@ -77,12 +108,12 @@ def run(
 
     Returns
     -------
-    Result
+    Result, or a list of them
 
     Raises
     ------
     ValueError
-        If ``resume`` is a result of other data or options.
+        If ``resume`` is a result of other data or options, or lists have different lengths.
     TypeError
         If ``algorithm`` is a class, ``w0`` a Result, or ``stop`` neither an integer nor a rule.
 
@@ -103,7 +134,13 @@ def run(
     >>> result = prgd.run(problem, prgd.NGD(), stop=prgd.any_of(prgd.Gap(0.01), 1000))
     >>> result.status.name
     'CERTIFIED'
+    >>> sweep = prgd.run(problem, [prgd.NGD(eta) for eta in (0.1, 0.3, 1.0)], stop=1000, record=100)
+    >>> [len(result.history) for result in sweep]
+    [11, 11, 11]
     """
+    if isinstance(problem, list) or isinstance(algorithm, list):
+        single = {"progress": progress or None, "resume": resume, "save": save}
+        return _run_all(problem, algorithm, w0, single, stop=stop, record=record, observe=observe)
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem: pass prgd.Problem(X, y); got {type(problem).__name__}.")
     if isinstance(algorithm, type):
@@ -115,7 +152,8 @@ def run(
     origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
     if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
         origin = _fingerprint(problem, algorithm)
-    reached = _Reached(problem, algorithm, origin, is_due, problem.passes, History(window=rule.window))
+    wants = is_due if isinstance(record, Collection) and rule.is_uncertified and observe is None else _always
+    reached = _Reached(problem, algorithm, origin, is_due, wants, problem.passes, History(window=rule.window))
     state = algorithm.init(problem, _start(problem, w0)) if resume is None else reached.resumed(w0, resume)
     error: BaseException | None = None
     with progress_line(progress) if progress else nullcontext() as show:
@@ -131,13 +169,14 @@ def run(
                     break
                 if timer is not None and timer.is_due():
                     timer.time(reached.result(Status.INTERRUPTED).save, save)
-                state = algorithm.step(problem.after(state.at), state)
+                state = reached.next(rule, only_one=observe is not None)
             else:
                 status = Status.DIVERGED
         except (KeyboardInterrupt, RowsLostError) as stopped:
             if reached.state is None:
                 raise
             status, error = Status.INTERRUPTED, stopped
+    reached.certify_last()
     if error is None and (proven := _proof_of_overlap(problem, reached.certificate)) is not None:
         status, reached.certificate = Status.NOT_SEPARABLE, proven
     result = reached.result(status)
@@ -145,6 +184,29 @@ def run(
         error.result = result
         raise error
     return result
+
+
+def _run_all(problem: Any, algorithm: Any, w0: Any, single: dict[str, Any], **options: Any) -> list[Result]:
+    """Run pairs of problems and algorithms, each from its start; what is no list is the same for all."""
+    if refused := [name for name, value in single.items() if value is not None]:
+        raise ValueError(f"{refused[0]} is for one run; got lists of problems or algorithms.")
+    given = {"problem": problem, "algorithm": algorithm, "w0": w0}
+    lists = {name: value for name, value in given.items() if isinstance(value, list)}
+    if len({len(value) for value in lists.values()}) > 1:
+        shown = ", ".join(f"{len(value)} of {name}" for name, value in lists.items())
+        raise ValueError(f"Lists of runs must have the same length; got {shown}.")
+    count = len(next(iter(lists.values())))
+    threads = max(min(cores(), count), 1)
+
+    def work(part: int) -> list[Result]:
+        found = []
+        for k in range(part, count, threads):
+            one, *others = (value[k] if name in lists else value for name, value in given.items())
+            found.append(run(copy(one), *others, **options))  # a copy counts the passes of its own run
+        return found
+
+    parts = each(work, threads)
+    return [parts[k % threads][k // threads] for k in range(count)]
 
 
 @dataclass
@@ -155,11 +217,13 @@ class _Reached:
     algorithm: Algorithm[Any]
     origin: str | Callable[[], str]
     is_due: Callable[[int], bool]
+    wants: Callable[[int], bool]  # whether a step is certified; the last one always is
     first_pass: int
     history: History
     certificate: Certificate = Certificate()  # noqa: RUF009 - certificates are frozen values
     state: State | None = None
-    resumed_at: int = -1
+    certified: int = -1  # the last step whose bounds the certificate has
+    steps_ahead: int = FEW_STEPS  # that the next call takes, if many are taken in one
 
     def resumed(self, w0: Any, resume: Result) -> State:
         """Return the state of an earlier result of the same data and options, and take over its records."""
@@ -175,18 +239,71 @@ class _Reached:
         # appends the gap of the resumed state again, so the last gap is dropped here.
         self.history.rows += [row for row in resume.history.rows if self.is_due(row.t)]
         self.history.recent_gaps.extend(list(resume.history.recent_gaps)[:-1])
-        self.certificate, self.resumed_at = resume.certificate, resume.t
+        self.certificate, self.certified = resume.certificate, resume.t
         return self.algorithm.state_type(at=self.problem.at(resume.w), **resume.state)
 
     def see(self, state: State) -> Record:
         """Certify and record a step."""
-        if state.t != self.resumed_at:  # the certificate has that step already
-            self.certificate = _tightened(self.certificate, self.problem, state)
-        self.state, now = state, _record(state, self.certificate)
+        self.state = state
+        if self.wants(state.t):
+            self.certify_last()
+        now = _record(state, self.certificate)
         self.history.recent_gaps.append(now.gap)
         if self.is_due(now.t) and not (self.history.rows and self.history.rows[-1].t >= now.t):
             self.history.rows.append(now)
         return now
+
+    def certify_last(self) -> None:
+        """Take the bounds of the last step, unless the certificate has them already."""
+        if self.state is not None and self.state.t > self.certified:
+            self.certificate = _tightened(self.certificate, self.problem, self.state)
+            self.certified = self.state.t
+
+    def next(self, rule: AnyOf, only_one: bool) -> State:
+        """Return the next state to be seen: that of the next step, or of the last of many steps."""
+        s, problem = self.state, self.problem
+        assert s is not None  # noqa: S101 - a state was seen before
+        if can_walk(problem, self.algorithm):
+            is_single = only_one or not rule.has_met or type(s).own_upper is not State.own_upper
+            steps = 1 if is_single else int(min(self.steps_ahead, rule.last_step - s.t))
+            wants = np.array([self.wants(t) for t in range(s.t + 1, s.t + 1 + steps)], bool)
+            if (ahead := walk(problem, cast(FirstOrder, self.algorithm), s, wants)) is not None:
+                self.steps_ahead = min(4 * self.steps_ahead, most_steps(problem))
+                return ahead.state(0) if is_single else self._pass(ahead, rule)
+        step: State = self.algorithm.step(problem.after(s.at) if self.wants(s.t + 1) else problem, s)
+        return step
+
+    def _pass(self, ahead: Walk, rule: AnyOf) -> State:
+        """Certify and record steps up to the first one at which a rule stops, which is returned unseen."""
+        lower, upper, is_second = ahead.bounds()
+        low = np.maximum.accumulate(np.maximum(lower, self.certificate.lower))
+        up = np.minimum.accumulate(np.minimum(upper, self.certificate.upper))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap = np.where((up > 0.0) & (up < math.inf), (up - low) / up, math.inf)
+            margin = ahead.smallest(MARGIN) / ahead.numbers[1 : ahead.steps + 1, LENGTH]
+            margin[ahead.numbers[1 : ahead.steps + 1, LENGTH] == 0.0] = math.nan
+        before = np.array(self.history.recent_gaps)
+        stops = np.flatnonzero(rule.met(Columns(ahead.t, margin, gap, before)))
+        last = int(stops[0]) if len(stops) else ahead.steps - 1
+        self.problem.passes -= ahead.steps - 1 - last  # steps that no run without haste takes
+        k, j = int(lower[: last + 1].argmax()), int(upper[: last + 1].argmin())
+        best = Certificate(float(lower[k]), float(upper[j]), w_upper=frozen(ahead.w[j].copy()))
+        if lower[k] > self.certificate.lower:
+            intercept = balanced_intercept(
+                ahead.scalars[k + 1, :, SECOND if is_second[k] else MARGIN].tolist()
+            )
+            best = replace(
+                best, w=frozen((ahead.v if is_second[k] else ahead.w)[k].copy()), intercept=intercept
+            )
+        self.certificate = self.certificate.best(best)
+        due = [k for k, t in enumerate(ahead.t[:last].tolist()) if self.is_due(t)]
+        columns = (ahead.t, np.maximum(ahead.phase - 1, 0), ahead.R_k, *ahead.numbers[1:, :1].T, margin)
+        columns = (*columns, ahead.numbers[1:, UPPER], gap)
+        self.history.rows += map(Record, *(column[due].tolist() for column in columns))
+        self.history.recent_gaps.extend(gap[:last].tolist())
+        state = ahead.state(last)
+        self.certified = state.t
+        return state
 
     def result(self, status: Status) -> Result:
         """Return the result so far."""
@@ -204,6 +321,10 @@ class _Reached:
             origin=self.origin,
             **self.problem.facts,
         )
+
+
+def _always(t: int) -> bool:
+    return True
 
 
 def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
