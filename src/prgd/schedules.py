@@ -58,6 +58,8 @@ def _at_most(R_k: Any, cap: float) -> Any:
 def _power(R_0: Any, base: float, exponent: float, cap: float = MAX_RADIUS) -> Any:
     """Return ``R_0 * base**exponent``, at most ``cap``."""
     growth = exponent * math.log(base)
+    if isinstance(R_0, float) and growth < 700.0:
+        return min(R_0 * base**exponent, cap)
     with np.errstate(over="ignore"):  # the cap follows
         if growth < 700.0:
             return _at_most(R_0 * base**exponent, cap)

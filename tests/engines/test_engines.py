@@ -332,6 +332,25 @@ def test_an_entry_that_is_not_finite_is_named_by_its_row_in_all_slices(engine, t
         prgd.Problem(grid.ENGINES[engine](X, None, None, tmp_path))
 
 
+@pytest.mark.parametrize("name", grid.ALGORITHMS)
+def test_many_runs_and_many_steps_at_once_are_those_of_one_run_step_by_step(name, monkeypatch):
+    data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
+    problem = entry.problem(prgd.rows.DenseRows(data.X, data.y))
+    w0 = grid.start(problem, entry)
+    found = prgd.run([problem, problem], entry.algorithm, w0, stop=150, record=7)
+    found.append(prgd.run(problem, entry.algorithm, w0, stop=150, record=7))
+    monkeypatch.setattr("prgd.running.loop.can_walk", lambda problem, algorithm: False)
+    steps = prgd.run(problem, entry.algorithm, w0, stop=150, record=7)
+    for result in found:
+        assert result.w.tobytes() == steps.w.tobytes()
+        assert (result.margin, result.upper_bound, result.passes) == (
+            steps.margin,
+            steps.upper_bound,
+            steps.passes,
+        )
+        np.testing.assert_array_equal(result.history.rows, steps.history.rows)
+
+
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):

@@ -26,6 +26,14 @@ def test_history_columns_and_recording(problem):
     assert np.isnan(frame.R_k).all()
 
 
+def test_with_given_records_the_certificate_is_of_these_steps(problem):
+    every, some = (prgd.run(problem, prgd.NGD(), stop=30, record=record) for record in (1, [10, 20]))
+    assert list(some.history["t"]) == [10, 20, 30]
+    assert (some.history["margin"] == every.history["margin"][10::10]).all()
+    at = [problem.at(prgd.run(problem, prgd.NGD(), stop=t).w).upper for t in (10, 20, 30)]
+    assert every.upper_bound < some.upper_bound == pytest.approx(min(at), rel=1e-12)
+
+
 def test_phases_and_radii_are_recorded(problem):
     result = prgd.run(
         problem, prgd.PRGD(prgd.schedules.Geometric(2.0), prgd.schedules.Every(3)), [0.5, 0.0], stop=8
@@ -98,6 +106,8 @@ def test_bad_starts(problem):
         (problem, prgd.NGD(0.5), {"resume": done}, "another algorithm"),
         (prgd.Problem(np.eye(2)), prgd.NGD(), {"resume": done}, "another problem"),
         (problem, prgd.GD, {}, r"pass GD\(\), not GD\."),
+        ([problem] * 2, [prgd.NGD()] * 3, {}, "same length; got 2 of problem, 3 of algorithm"),
+        (problem, [prgd.NGD()], {"resume": done}, "resume is for one run"),
         (problem, prgd.NGD(), {"w0": done}, r"pass result\.w, or resume=result"),
         (([[1.0], [-1.0]], [1, -1]), prgd.GD(), {}, r"pass prgd\.Problem\(X, y\); got tuple\."),
     ]

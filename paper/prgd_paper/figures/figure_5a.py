@@ -160,10 +160,10 @@ def _path(problem: Problem, algorithm: Any, eta: float, warm_up: int, times: lis
     found: list[Array] = []
     w = None
     if isinstance(algorithm, GD) or warm_up:
-        last = warm_up or times[-1]
-        seen: list[Array] = []
-        w = run(problem, GD(eta), stop=last, record=None, observe=lambda s, *_: seen.append(s.w)).w
-        found = [seen[t] if t < len(seen) else w for t in times if t <= last]
+        ended = run(problem, GD(eta), stop=warm_up or times[-1], record=())
+        w, early = ended.w, [t for t in times if t <= (warm_up or times[-1])]
+        found = [*iterates(problem, GD(eta), [t for t in early if t <= ended.t])]
+        found += [w] * (len(early) - len(found))
     later = [t - warm_up for t in times[len(found) :]]
     return [*found, *iterates(problem, algorithm, later, w)]
 

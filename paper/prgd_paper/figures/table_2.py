@@ -77,11 +77,11 @@ def compute(settings: Settings, task: str) -> list[Row]:
         reached = MarginError(settings.gamma_star, error)
         for method in curves.methods(settings):
             stop = any_of(reached, _limit(settings, method))
-            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=None)
+            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=())
             steps, lasting = -1, 0
             if first.status is Status.REACHED:
                 steps = first.t
-                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=None)
+                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=())
                 lasting = int(settings.gamma_star - later.history.rows[-1].margin <= error)
             row: Row = {"dataset": line.name, "error": error, "seed": seed, "method": method.name}
             row |= {"warm_up": settings.warm_up if method.is_warm else 0, "steps": steps, "lasting": lasting}

@@ -110,7 +110,7 @@ def counted_steps(
 
 def warm_start(problem: Problem, steps: int, eta: float) -> Array:
     """Return w after GD's warm-up from 0."""
-    return run(problem, GD(eta), stop=steps, record=None).w
+    return run(problem, GD(eta), stop=steps, record=()).w
 
 
 def record_times(steps: int, per_decade: int = 60, first: int = 1) -> npt.NDArray[np.int64]:

@@ -89,9 +89,7 @@ def iterates(
     [[0.0, 0.0], [0.6, 0.267]]
     """
     found: list[Array] = []
-    walk = states(problem, algorithm, None if w0 is None else np.array(w0, dtype=np.float64))
-    for t in times:
-        state = next(state for state in walk if state.t >= t)
+    for state in states(problem, algorithm, None if w0 is None else np.array(w0, dtype=np.float64), times):
         found.append(state.w)
         if until is not None and until(state.w):
             break

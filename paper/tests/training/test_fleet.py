@@ -120,11 +120,6 @@ def test_a_deadline_stops_the_runs(tmp_path, capsys):
     assert capsys.readouterr().out.count("stopped") == 2
 
 
-def test_list_names_the_runs(tmp_path, capsys):
-    assert fleet.main(["list", "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "to do  tune-gd-0.01-0"
-
-
 def test_a_run_ends_when_it_separates_at_the_loss():
     settings = Settings(algorithm="gd", epochs=60, lr=0.03, stop_loss=1e-2)
     run = Run(settings, synthetic(100, size=8), Where(device="cpu"))
@@ -201,11 +196,6 @@ def test_runs_that_are_missing_are_named(results, tmp_path):
     (some.folder / "final-ngd-0.01-1.json").unlink()
     *_, record = merge_vgg.merge(STORED, some, tmp_path / "merged")
     assert json.loads(record.read_text())["missing"] == ["final-ngd-0.01-1"]
-
-
-def test_merge_without_results_is_an_error(tmp_path, capsys):
-    assert merge_vgg.main(["--out", str(tmp_path), "--to", str(tmp_path)]) == 2
-    assert "No run is done" in capsys.readouterr().err
 
 
 def test_findings_are_written_between_the_marks_of_a_page(results, tmp_path):

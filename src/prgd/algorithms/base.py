@@ -14,8 +14,9 @@ norm. `walk` takes many over small dense rows, by the compiled loop of ``_walk.p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -101,24 +102,6 @@ class Algorithm(Protocol[S]):
 
     def step(self, problem: Problem, s: S) -> S:
         """Return the state one step later; ``problem.at(w)`` is its one pass."""
-
-
-def states(problem: Problem, algorithm: Algorithm[S], w0: Array | None = None) -> Iterator[S]:
-    """Yield the states of an algorithm without end, the first at ``w0``, by default 0.
-
-    Steps alone, without the certificates and records of `prgd.run`, are three times as fast.
-
-    Examples
-    --------
-    >>> import prgd
-    >>> walk = states(prgd.Problem([[1.0, 2.0]]), prgd.NGD())
-    >>> [next(walk).t for _ in range(3)]
-    [0, 1, 2]
-    """
-    state = algorithm.init(problem, np.zeros(problem.shape) if w0 is None else w0)
-    while True:
-        yield state
-        state = algorithm.step(problem.after(state.at), state)
 
 
 @dataclass(frozen=True)
@@ -277,7 +260,7 @@ def can_walk(problem: Problem, algorithm: Any) -> bool:
     )
 
 
-def walk(problem: Problem, algorithm: FirstOrder, s: Any, wants: Mask) -> Walk | None:
+def walk(problem: Problem, algorithm: Any, s: Any, wants: Mask) -> Walk | None:
     """Take as many steps as ``wants`` has entries, or fewer; None if not one could be taken.
 
     The entries say whether a pass shall find the margin of the dual vector before it too.
@@ -317,6 +300,32 @@ def most_steps(problem: Problem) -> int:
     """Return how many steps one call takes at most."""
     by_time = CALL_ENTRIES // (problem.n * (problem.d + 16))
     return max(1, min(MOST_STEPS, by_time, CALL_NUMBERS // (4 * problem.d + 16)))
+
+
+def states(
+    problem: Problem, algorithm: Algorithm[S], w0: Array | None = None, times: Iterable[int] | None = None
+) -> Iterator[S]:
+    """Yield the states of an algorithm at some times, by default at all without end, from ``w0``, else 0.
+
+    Steps alone, without the certificates and records of `prgd.run`.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> walk = states(prgd.Problem([[1.0, 2.0]]), prgd.NGD(), times=[0, 1, 100])
+    >>> [s.t for s in walk]
+    [0, 1, 100]
+    """
+    state: Any = algorithm.init(problem, np.zeros(problem.shape) if w0 is None else w0)
+    for t in count() if times is None else times:
+        while state.t < t:
+            steps = min(int(t) - state.t, most_steps(problem))
+            ahead = None
+            if steps > 1 and can_walk(problem, algorithm):
+                ahead = walk(problem, algorithm, state, np.ones(steps, bool))
+            last = problem.after(state.at)
+            state = algorithm.step(last, state) if ahead is None else ahead.state(ahead.steps - 1)
+        yield state
 
 
 def read_norm(algorithm: Any) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.errors import missing_package
@@ -85,9 +86,31 @@ class History:
         recent_gaps: Sequence[float] = (),
         window: int = 0,
     ) -> None:
-        self.rows: list[Any] = list(rows)
+        self._rows: list[Any] = list(rows)
+        self._later: list[
+            tuple[npt.NDArray[Any], ...]
+        ] = []  # columns of further rows, until they are asked for
         self.columns = tuple(columns)
         self.recent_gaps = deque(recent_gaps, maxlen=window + 1)
+
+    @property
+    def rows(self) -> list[Any]:
+        """All rows; those that were added as columns are made when they are first asked for."""
+        while self._later:
+            self._rows += map(Record, *(column.tolist() for column in self._later.pop(0)))
+        return self._rows
+
+    @property
+    def last_t(self) -> int:
+        """The step of the last row; -1 if there is none."""
+        if self._later:
+            return int(self._later[-1][0][-1])
+        return int(self._rows[-1].t) if self._rows else -1
+
+    def add(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
+        """Add rows, given as columns."""
+        if columns[0].size:
+            self._later.append(columns)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,9 +125,12 @@ class History:
 
     def ending_with(self, row: Any) -> History:
         """Return these rows and, unless it is the last of them already, another one."""
-        is_there = bool(self.rows) and self.rows[-1].t >= row.t
-        rows = self.rows if is_there else [*self.rows, row]
-        return History(rows, self.columns, list(self.recent_gaps), (self.recent_gaps.maxlen or 1) - 1)
+        gaps, window = list(self.recent_gaps), (self.recent_gaps.maxlen or 1) - 1
+        found = History(self._rows, self.columns, gaps, window)
+        found._later = list(self._later)
+        if self.last_t < row.t:
+            found.add(tuple(np.array([number]) for number in row))
+        return found
 
     def to_dataframe(self) -> Any:
         """Return the rows as a pandas data frame."""
@@ -255,6 +281,11 @@ class AnyOf:
     def last_step(self) -> float:
         """The step at which a limit on steps ends the run; infinite without one."""
         return min((rule.t for rule in self.rules if isinstance(rule, MaxSteps)), default=math.inf)
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether all rules are limits on steps."""
+        return all(isinstance(rule, MaxSteps) for rule in self.rules)
 
     @property
     def is_uncertified(self) -> bool:

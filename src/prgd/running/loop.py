@@ -9,21 +9,11 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 
-from prgd.algorithms.base import (
-    LENGTH,
-    UPPER,
-    Algorithm,
-    FirstOrder,
-    State,
-    Walk,
-    can_walk,
-    most_steps,
-    walk,
-)
+from prgd.algorithms.base import LENGTH, Algorithm, State, Walk, can_walk, most_steps, walk
 from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.core.checks import check_integer, digest
 from prgd.core.errors import RowsLostError
@@ -92,7 +82,8 @@ def run(
         A rule, such as `prgd.Gap`; an integer is a limit on steps.
     record : int, collection of int, or None
         Keep every ``record``-th step in the history, or the steps of the collection, or none; the last step
-        is always kept. Certificate, stopping rules and observer see every step.
+        is always kept. The certificate is of every step; with a collection, and rules that do not look at it,
+        of the steps that are kept.
     observe : callable, optional
         Called as ``observe(state, record, certificate)`` at every step, the start included.
     progress : bool or str
@@ -122,10 +113,8 @@ def run(
     A run makes one pass over the data for each step, and one at the start. The pass also finds the margin
     of the dual vector ``u = Z^T p`` of the step before, and the certificate takes the better of both
     (docs/exponential.md). Rows that are summed in float32 and joint problems have a further pass or two at
-    steps that are powers of two. Ctrl-C ends the run with status
-    ``INTERRUPTED`` and returns what there is. If rows are lost (a file vanished, all workers of a cluster
-    died), the `RowsLostError` that is raised has the result so far as ``error.result``: save it, open the
-    rows again, and resume.
+    steps that are powers of two. Ctrl-C returns what there is, with status ``INTERRUPTED``. If rows are lost
+    (a file, all workers of a cluster), the `RowsLostError` has the result so far as ``error.result``.
 
     Examples
     --------
@@ -152,7 +141,8 @@ def run(
     origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
     if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
         origin = _fingerprint(problem, algorithm)
-    wants = is_due if isinstance(record, Collection) and rule.is_uncertified and observe is None else _always
+    is_partial = isinstance(record, Collection) and rule.is_uncertified and observe is None
+    wants = is_due if is_partial else lambda t: True
     reached = _Reached(problem, algorithm, origin, is_due, wants, problem.passes, History(window=rule.window))
     state = algorithm.init(problem, _start(problem, w0)) if resume is None else reached.resumed(w0, resume)
     error: BaseException | None = None
@@ -169,7 +159,7 @@ def run(
                     break
                 if timer is not None and timer.is_due():
                     timer.time(reached.result(Status.INTERRUPTED).save, save)
-                state = reached.next(rule, only_one=observe is not None)
+                state = reached.next(rule, observe, may_walk=observe is None or timer is None)
             else:
                 status = Status.DIVERGED
         except (KeyboardInterrupt, RowsLostError) as stopped:
@@ -237,7 +227,7 @@ class _Reached:
         self.first_pass -= int(resume.passes) - 1
         # The last row may be off the recording grid: such a row only shows the end of a part. The first step
         # appends the gap of the resumed state again, so the last gap is dropped here.
-        self.history.rows += [row for row in resume.history.rows if self.is_due(row.t)]
+        self.history.rows.extend(row for row in resume.history.rows if self.is_due(row.t))
         self.history.recent_gaps.extend(list(resume.history.recent_gaps)[:-1])
         self.certificate, self.certified = resume.certificate, resume.t
         return self.algorithm.state_type(at=self.problem.at(resume.w), **resume.state)
@@ -248,10 +238,13 @@ class _Reached:
         if self.wants(state.t):
             self.certify_last()
         now = _record(state, self.certificate)
-        self.history.recent_gaps.append(now.gap)
-        if self.is_due(now.t) and not (self.history.rows and self.history.rows[-1].t >= now.t):
-            self.history.rows.append(now)
+        self._keep(now)
         return now
+
+    def _keep(self, now: Record) -> None:
+        self.history.recent_gaps.append(now.gap)
+        if self.is_due(now.t) and self.history.last_t < now.t:
+            self.history.add(tuple(np.array([number]) for number in now))
 
     def certify_last(self) -> None:
         """Take the bounds of the last step, unless the certificate has them already."""
@@ -259,48 +252,59 @@ class _Reached:
             self.certificate = _tightened(self.certificate, self.problem, self.state)
             self.certified = self.state.t
 
-    def next(self, rule: AnyOf, only_one: bool) -> State:
+    def next(self, rule: AnyOf, observe: Observer | None, may_walk: bool) -> State:
         """Return the next state to be seen: that of the next step, or of the last of many steps."""
         s, problem = self.state, self.problem
         assert s is not None  # noqa: S101 - a state was seen before
-        if can_walk(problem, self.algorithm):
-            is_single = only_one or not rule.has_met or type(s).own_upper is not State.own_upper
-            steps = 1 if is_single else int(min(self.steps_ahead, rule.last_step - s.t))
-            wants = np.array([self.wants(t) for t in range(s.t + 1, s.t + 1 + steps)], bool)
-            if (ahead := walk(problem, cast(FirstOrder, self.algorithm), s, wants)) is not None:
+        if may_walk and rule.has_met and can_walk(problem, self.algorithm):
+            # No rule but a limit on steps stops: there is no need to begin with few.
+            most = int(min(most_steps(problem) if rule.is_limit else self.steps_ahead, rule.last_step - s.t))
+            wants = np.array([self.wants(t) for t in range(s.t + 1, s.t + 1 + most)], bool)
+            if type(s).own_upper is not State.own_upper and wants.any():  # a bound that its own state knows
+                wants = wants[: wants.argmax()]
+            if wants.size and (ahead := walk(problem, self.algorithm, s, wants)) is not None:
                 self.steps_ahead = min(4 * self.steps_ahead, most_steps(problem))
-                return ahead.state(0) if is_single else self._pass(ahead, rule)
+                return self._pass(ahead, rule, observe)
         step: State = self.algorithm.step(problem.after(s.at) if self.wants(s.t + 1) else problem, s)
         return step
 
-    def _pass(self, ahead: Walk, rule: AnyOf) -> State:
+    def _pass(self, ahead: Walk, rule: AnyOf, observe: Observer | None) -> State:
         """Certify and record steps up to the first one at which a rule stops, which is returned unseen."""
         lower, upper, is_second = ahead.bounds()
         low = np.maximum.accumulate(np.maximum(lower, self.certificate.lower))
         up = np.minimum.accumulate(np.minimum(upper, self.certificate.upper))
+        lengths = ahead.numbers[1 : ahead.steps + 1, LENGTH]
         with np.errstate(invalid="ignore", divide="ignore"):
             gap = np.where((up > 0.0) & (up < math.inf), (up - low) / up, math.inf)
-            margin = ahead.smallest(MARGIN) / ahead.numbers[1 : ahead.steps + 1, LENGTH]
-            margin[ahead.numbers[1 : ahead.steps + 1, LENGTH] == 0.0] = math.nan
+            margin = np.where(lengths > 0.0, ahead.smallest(MARGIN) / lengths, math.nan)
         before = np.array(self.history.recent_gaps)
         stops = np.flatnonzero(rule.met(Columns(ahead.t, margin, gap, before)))
         last = int(stops[0]) if len(stops) else ahead.steps - 1
-        self.problem.passes -= ahead.steps - 1 - last  # steps that no run without haste takes
-        k, j = int(lower[: last + 1].argmax()), int(upper[: last + 1].argmin())
-        best = Certificate(float(lower[k]), float(upper[j]), w_upper=frozen(ahead.w[j].copy()))
-        if lower[k] > self.certificate.lower:
-            intercept = balanced_intercept(
-                ahead.scalars[k + 1, :, SECOND if is_second[k] else MARGIN].tolist()
-            )
-            best = replace(
-                best, w=frozen((ahead.v if is_second[k] else ahead.w)[k].copy()), intercept=intercept
-            )
-        self.certificate = self.certificate.best(best)
-        due = [k for k, t in enumerate(ahead.t[:last].tolist()) if self.is_due(t)]
-        columns = (ahead.t, np.maximum(ahead.phase - 1, 0), ahead.R_k, *ahead.numbers[1:, :1].T, margin)
-        columns = (*columns, ahead.numbers[1:, UPPER], gap)
-        self.history.rows += map(Record, *(column[due].tolist() for column in columns))
-        self.history.recent_gaps.extend(gap[:last].tolist())
+
+        self.problem.passes -= ahead.steps - 1 - last  # those of steps that no rule allows
+
+        def tighten(k: int, j: int) -> None:
+            path, column = (ahead.v, SECOND) if is_second[k] else (ahead.w, MARGIN)
+            intercept = balanced_intercept(ahead.scalars[k + 1, :, column].tolist())
+            best = Certificate(float(lower[k]), float(upper[j]), frozen(path[k].copy()), intercept)
+            self.certificate = self.certificate.best(replace(best, w_upper=frozen(ahead.w[j].copy())))
+
+        phase, (log_loss, _, size, _) = np.maximum(ahead.phase - 1, 0), ahead.numbers[1:].T
+        columns = (ahead.t, phase, ahead.R_k, log_loss, margin, size, gap)
+        if observe is None:
+            due = np.array([self.is_due(t) for t in ahead.t[:last].tolist()], bool)
+            self.history.add(tuple(column[:last][due] for column in columns))
+            self.history.recent_gaps.extend(gap[:last].tolist())
+        else:
+            self.problem.passes -= last
+            for k, now in enumerate(map(Record, *(column[:last].tolist() for column in columns))):
+                self.problem.passes += 1
+                if lower[k] > self.certificate.lower or upper[k] < self.certificate.upper:
+                    tighten(k, k)
+                self.state, self.certified = ahead.state(k), now.t
+                self._keep(now)
+                observe(self.state, now, self.certificate)
+        tighten(int(lower[: last + 1].argmax()), int(upper[: last + 1].argmin()))
         state = ahead.state(last)
         self.certified = state.t
         return state
@@ -321,10 +325,6 @@ class _Reached:
             origin=self.origin,
             **self.problem.facts,
         )
-
-
-def _always(t: int) -> bool:
-    return True
 
 
 def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
