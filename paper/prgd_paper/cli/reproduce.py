@@ -42,12 +42,13 @@ def reproduce_command(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Experiments, as after --only; --list shows their names. Default all.",
+            help="Experiments, as after --only; --list shows their names. Default: those of the paper.",
             show_default=False,
         ),
     ] = None,
     only: Only = None,
     changes: Changes = None,
+    everything: Annotated[bool, option(None, "Our own studies too.", "--all")] = False,
     show_list: Annotated[
         bool, option(None, "List the experiments, with their settings if --only names some.", "--list")
     ] = False,
@@ -69,15 +70,16 @@ def reproduce_command(
 ) -> None:
     """Make every figure and table of the paper again, and a page that says what holds.
 
-    Rows are kept in the folder of the report: a second run is quick, and one that was stopped goes on. They
-    are computed again if a setting or the code that computes them changed.
+    The page grows: it can be opened as soon as the first figure is done. Rows are kept in the folder of the
+    report: a second run is quick, and one that was stopped goes on. They are computed again if a setting or
+    the code that computes them changed. Our own studies are made by --all, or by their names.
 
     With --list the command names the experiments and runs none.
 
     Example: prgd reproduce --only figure-3 table-2 --quick --open
     """
     with one_line_errors(debug):
-        from prgd_paper.report.terminal import print_list, print_settings
+        from prgd_paper.report.terminal import print_left_out, print_list, print_settings
         from prgd_paper.reproduce.experiment import choose
         from prgd_paper.reproduce.make import reproduce
         from prgd_paper.reproduce.settings import split_changes
@@ -89,6 +91,8 @@ def reproduce_command(
         if show_list:
             (print_settings if wanted else print_list)(chosen)
             return
+        ours = [] if wanted or changed or everything else [e for e in chosen if not e.is_for_the_paper]
+        chosen = [e for e in chosen if e not in ours]
         page = reproduce(
             chosen,
             quick=quick,
@@ -99,5 +103,7 @@ def reproduce_command(
             force=force,
             keep_rows=keep_rows,
         )
+        if ours:
+            print_left_out(ours, quick, cores() if jobs is None else jobs)
         if show_page:
             webbrowser.open(page.resolve().as_uri())

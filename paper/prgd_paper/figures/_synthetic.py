@@ -289,6 +289,6 @@ def experiment(name: str, *, sets: tuple[str, ...], **more: Any) -> Experiment:
         compute=compute,
         draw=partial(draw, figure=name, sets=sets),
         reading=partial(reading, sets=sets),
-        seconds=2.0,
+        seconds=0.6,
         **more,
     )

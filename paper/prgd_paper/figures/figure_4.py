@@ -340,5 +340,5 @@ EXPERIMENT = Experiment.of_module(
     title="Margin maximization on the digits",
     where="Figure 4, Section 7.1",
     quick=Settings(steps=3_000, ngd_steps=5_000, rows=(300,)),
-    seconds=8.0,
+    seconds=10.0,
 )

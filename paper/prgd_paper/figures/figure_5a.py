@@ -345,5 +345,5 @@ EXPERIMENT = Experiment.of_module(
         alphas=(0.6, 1.2),
         warm_ups=(50,),
     ),
-    seconds=20.0,
+    seconds=5.0,
 )

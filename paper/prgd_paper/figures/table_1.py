@@ -343,5 +343,5 @@ EXPERIMENT = Experiment.of_module(
         proof_steps=600,
         seeds=2,
     ),
-    seconds=60.0,
+    seconds=2.5,
 )

@@ -68,6 +68,14 @@ def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = Fals
     console.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 
+def print_left_out(experiments: Sequence[Experiment], quick: bool, processes: int) -> None:
+    """Say which studies of ours were left out, how to make them, and how long that takes."""
+    work = sum(e.seconds * len(e.tasks(e.quick if quick else e.settings)) for e in experiments)
+    names, option = ", ".join(e.name for e in experiments), " --quick" if quick else ""
+    took = "less than a minute" if quick else f"about {work / processes / 60.0 + 0.5:.0f} minutes"
+    print(f"Left out, as ours: {names}. prgd reproduce --all{option} makes them too ({took} more here).")
+
+
 def print_list(experiments: Iterable[Experiment]) -> None:
     """Print name, title, place and number of tasks of each experiment."""
     found = [(e, len(e.tasks(e.settings))) for e in experiments]

@@ -112,6 +112,11 @@ class Experiment:
         """Whether the paper has no such figure."""
         return self.where == OURS
 
+    @property
+    def is_for_the_paper(self) -> bool:
+        """Whether the paper has this figure or table, or a statement that these rows decide."""
+        return not self.is_ours or any(not claim.is_ours for claim in registered((self.name,)).values())
+
     def claims(self, rows: Any, settings: Any) -> list[Claim]:
         """Return the claims about the experiment, measured, and those that need more rows than it has."""
         few, changed = self.is_partial(settings), self.changes_in_words(settings)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from prgd.core.checks import check_integer, check_writable, unknown
+from prgd_paper.claims import Claim
 from prgd_paper.report import page, static
 from prgd_paper.report.terminal import print_table, print_verdicts
 from prgd_paper.reproduce.experiment import Experiment, choose, load, modules
-from prgd_paper.reproduce.pool import Call, jobs_of, run_jobs
+from prgd_paper.reproduce.pool import jobs_of, run_jobs
 from prgd_paper.reproduce.settings import from_record
 from prgd_paper.reproduce.store import Store, facts, warn, write_whole
 
@@ -78,32 +79,51 @@ def reproduce(
         check_writable(folder)
     page.check_packages()  # A missing package is reported before the work, not after it.
     stores = [Store(out, e, s, keeps_rows=keep_rows) for e, s in zip(chosen, settings, strict=True)]
-    run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
-    others = _others({e.name for e in chosen}, out)
-    sections = [_section(store) for store in sorted(stores + others, key=lambda s: s.experiment.order)]
-    figures = [figure for section in sections for figure in section.figures]
-    stale = [figure for figure in figures if not static.is_current(figure, out / "figures")]
-    run_jobs(
-        [Call("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs
+    work = [job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)]
+    if work and (there := len({store.file(task) for store in stores for task in store.tasks}) - len(work)):
+        _note(f"{there} tasks have their rows already, {len(work)} are computed now.")
+    sections: dict[Store, page.Section] = {}
+
+    def add(chosen: Sequence[Store]) -> list[page.Section]:
+        """Make the sections of stores that have all rows, with their figures, and return all in order."""
+        for store in chosen:
+            sections[store] = _section(store)
+            for figure in sections[store].figures:
+                if not static.is_current(figure, out / "figures"):
+                    static.save(figure, out / "figures")
+        return sorted(sections.values(), key=lambda section: section.experiment.order)
+
+    def grow(owner: str) -> None:
+        """Write the page so far, with the experiments whose rows these are."""
+        _write(add([store for store in stores if owner == store.experiment.rows_name]), out)
+
+    run_jobs(work, jobs, when_done=grow)
+    everything = stores + _others({e.name for e in chosen}, out)
+    _publish(
+        add([store for store in everything if store not in sections]), {e.name for e in chosen}, out, quick
     )
-    _publish(sections, {e.name for e in chosen}, out, quick)
     return out / "index.html"
 
 
-def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_quick: bool) -> None:
-    """Write the page and the verdicts, and print those of the experiments that were asked for."""
+def _write(sections: Sequence[page.Section], out: Path) -> list[Claim]:
+    """Write the page and the verdicts, which are returned."""
     quick = [section.experiment.name for section in sections if section.is_quick]
     left_out = set(modules()) - {section.experiment.name for section in sections}
     head = {"folder": out, "quick": quick, "left_out": len(left_out), "facts": facts()}
-    names = [section.experiment.name for section in sections]
-    only = f" --only {' '.join(names)}" if left_out else ""
+    only = f" --only {' '.join(section.experiment.name for section in sections)}" if left_out else ""
     # Sections that were made one by one, with several options, have their commands beside them.
     options = {section.options for section in sections}
-    head["command"] = f"prgd reproduce{only}{options.pop()}" if len(options) == 1 else ""
+    head["command"] = f"prgd reproduce{only or ' --all'}{options.pop()}" if len(options) == 1 else ""
     write_whole(out / "index.html", page.render(sections, **head).encode())
     claims = [claim for claim, _ in page.judged(sections)]
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
     write_whole(out / "claims.json", f"{verdicts}\n".encode())
+    return claims
+
+
+def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_quick: bool) -> None:
+    """Write the page and the verdicts, and print those of the experiments that were asked for."""
+    claims = _write(sections, out)
     shown = [section for section in sections if section.experiment.name in asked]
     for table in (table for section in shown for table in section.tables if table.is_printed):
         print_table(table)
@@ -111,6 +131,7 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_qu
     judged = [claim for claim in claims if claim.name in about]
     is_less = any(section.experiment.is_partial(section.settings) for section in shown)
     print_verdicts(judged, out / "index.html", is_quick=is_quick and is_less)
+    names = [section.experiment.name for section in sections]
     if kept := [name for name in names if name not in asked]:
         print(f"On the page too, from stored rows: {', '.join(kept)}.")
 

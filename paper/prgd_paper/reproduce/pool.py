@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -31,6 +32,7 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+TELL_EACH = 20.0  # seconds between two lines about the work, where no bars are shown
 
 
 class TaskError(ValueError):
@@ -63,7 +65,13 @@ def timed(compute: Callable[[Any, str], list[Row]], settings: Any, task: str) ->
     return compute(settings, task), time.perf_counter() - started
 
 
-def run_jobs(jobs: list[Call], processes: int, *, show: bool | None = None) -> None:
+def run_jobs(
+    jobs: list[Call],
+    processes: int,
+    *,
+    show: bool | None = None,
+    when_done: Callable[[str], None] = lambda owner: None,
+) -> None:
     """Run jobs in parallel processes, each result handed to its ``then`` as soon as it is there.
 
     Parameters
@@ -72,7 +80,9 @@ def run_jobs(jobs: list[Call], processes: int, *, show: bool | None = None) -> N
     processes : int
         How many run at a time. One process is a process of its own too: rows do not depend on the number.
     show : bool, optional
-        Draw bars on stderr; by default if stderr is a terminal.
+        Draw bars on stderr, else a line now and then; by default if stderr is a terminal.
+    when_done : callable
+        Called with the name of each owner whose last job has ended.
 
     Raises
     ------
@@ -82,7 +92,8 @@ def run_jobs(jobs: list[Call], processes: int, *, show: bool | None = None) -> N
     if not jobs:
         return
     ordered = sorted(jobs, key=lambda job: -job.seconds)
-    with _bars(jobs, show) as advance, _executor(min(processes, len(jobs))) as pool:
+    left = Counter(job.owner for job in jobs)
+    with _shown(jobs, show) as advance, _executor(min(processes, len(jobs))) as pool:
         futures: dict[Future[Any], Call] = {pool.submit(job.call, *job.arguments): job for job in ordered}
         for future in as_completed(futures):
             job = futures[future]
@@ -99,7 +110,10 @@ def run_jobs(jobs: list[Call], processes: int, *, show: bool | None = None) -> N
                     "are kept."
                 ) from error
             job.then(found)
-            advance(job.owner)
+            left[job.owner] -= 1
+            advance(job, left[job.owner] == 0)
+            if left[job.owner] == 0:
+                when_done(job.owner)
 
 
 @contextmanager
@@ -138,14 +152,30 @@ def _begin() -> None:
 
 
 @contextmanager
-def _bars(jobs: list[Call], show: bool | None) -> Iterator[Callable[[str], None]]:
+def _shown(jobs: list[Call], show: bool | None) -> Iterator[Callable[[Call, bool], None]]:
+    """Show how much of the work is done: a bar with the time that is left on a terminal, else lines."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console, started, is_over = Console(stderr=True, highlight=False), time.monotonic(), threading.Event()
     is_shown = console.is_terminal if show is None else show
-    with Progress(*columns, console=console, disable=not is_shown) as progress:
-        owners = [job.owner for job in jobs]
-        bars = {owner: progress.add_task(owner, total=owners.count(owner)) for owner in dict.fromkeys(owners)}
-        yield lambda owner: progress.advance(bars[owner])
+    with Progress(console=console, disable=not is_shown) as progress:
+        bar = progress.add_task("computing", total=sum(job.seconds for job in jobs))
+
+        def tell() -> None:
+            while not is_over.wait(TELL_EACH):
+                share, took = progress.tasks[0].percentage / 100.0, time.monotonic() - started
+                left = f"about {took / share - took:.0f} s are left" if share else "none is finished yet"
+                console.print(f"{share:.0%} of the work is done after {took:.0f} s; {left}.")
+
+        def advance(job: Call, is_last: bool) -> None:
+            progress.advance(bar, job.seconds)
+            if is_last:
+                console.print(f"{job.owner} is computed ({time.monotonic() - started:.0f} s).")
+
+        if not is_shown:
+            threading.Thread(target=tell, daemon=True).start()
+        try:
+            yield advance
+        finally:
+            is_over.set()

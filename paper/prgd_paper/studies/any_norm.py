@@ -383,5 +383,5 @@ EXPERIMENT = Experiment.of_module(
         sweep_growths=(1.05, 1.2, 2.0),
         sweep_etas=(3.0,),
     ),
-    seconds=1.0,
+    seconds=0.5,
 )

@@ -188,5 +188,5 @@ EXPERIMENT = Experiment.of_module(
     title="The race of all methods",
     where=OURS,
     quick=Settings(seeds=1, steps=300, warm_up=100, planted=((40, 5),), digit_rows=60, per_decade=20),
-    seconds=6.0,
+    seconds=2.0,
 )

@@ -238,5 +238,5 @@ EXPERIMENT = Experiment.of_module(
     title="Exponential without Assumption 5.4",
     where=OURS,
     quick=Settings(seeds=1, steps=2_000, short=1_500, newton=60, digit_rows=(300,), per_decade=20),
-    seconds=8.0,
+    seconds=3.0,
 )

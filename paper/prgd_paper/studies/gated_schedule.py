@@ -149,5 +149,5 @@ EXPERIMENT = Experiment.of_module(
     title="Radii gated by measured progress",
     where=OURS,
     quick=Settings(steps=500),
-    seconds=2.0,
+    seconds=1.0,
 )

@@ -125,5 +125,5 @@ EXPERIMENT = Experiment.of_module(
     title="The logistic loss on the synthetic sets",
     where=OURS,
     quick=Settings(seeds=3, steps=1_000, short=400),
-    seconds=1.0,
+    seconds=0.3,
 )

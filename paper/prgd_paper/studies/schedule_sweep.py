@@ -178,5 +178,5 @@ EXPERIMENT = Experiment.of_module(
         phase_powers=(0.0, 0.6),
         times=(500, 2_000),
     ),
-    seconds=2.0,
+    seconds=0.4,
 )

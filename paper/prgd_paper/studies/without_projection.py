@@ -149,5 +149,5 @@ EXPERIMENT = Experiment.of_module(
     title="PRGD without projection",
     where=OURS,
     quick=Settings(seeds=2, steps=500),
-    seconds=1.0,
+    seconds=0.1,
 )

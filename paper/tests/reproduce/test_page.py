@@ -172,7 +172,7 @@ def test_reproduce_makes_the_named_experiment_and_the_largest_files_lie_beside_t
     page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
     text, out = page.read_text(encoding="utf-8"), capsys.readouterr().out
     assert "prgd reproduce --only figure-2 --quick" in text
-    assert "experiments are left out here" in text
+    assert "experiments are not on this page, or not yet" in text
     assert "1 claim: 1 hold" in out
     assert f"Report: {page}" in out
     assert "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)" in out
