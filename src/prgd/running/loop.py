@@ -306,7 +306,7 @@ class _Reached:
                 observe(self.state, now, self.certificate)
         tighten(int(lower[: last + 1].argmax()), int(upper[: last + 1].argmin()))
         state = ahead.state(last)
-        self.certified = state.t
+        self.certified = state.t if ahead.wants[last] else self.certified
         return state
 
     def result(self, status: Status) -> Result:
