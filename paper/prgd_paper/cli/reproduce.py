@@ -31,10 +31,6 @@ Changes = Annotated[
         show_default=False,
     ),
 ]
-KeepRows = Annotated[
-    bool,
-    option(None, "Keep rows of these settings that other code computed; the page says so.", "--keep-rows"),
-]
 
 
 def reproduce_command(
@@ -64,7 +60,7 @@ def reproduce_command(
     ] = None,
     out: Annotated[Path, option(None, "Folder of the report.", metavar="DIR")] = Path("report"),
     force: Annotated[bool, option(None, "Compute all rows again.", "--force")] = False,
-    keep_rows: KeepRows = False,
+    keep_rows: Annotated[bool, option(None, "Keep rows that other code computed.", "--keep-rows")] = False,
     show_page: Annotated[bool, option(None, "Open the page in a browser at the end.", "--open")] = False,
     debug: Debug = False,
 ) -> None:

@@ -113,8 +113,8 @@ def compute(settings: Settings, task: str) -> list[Row]:
             base = {"set": task, "method": name, "quantity": quantity}
             kept = np.unique(np.linspace(0, t.size - 1, settings.stored).round().astype(int))
             rows += [base | {"kind": "curve", "t": float(t[k]), "value": float(error[k])} for k in kept]
-            begins = {"NGD": settings.ngd_from, "dual acceleration": settings.dual_from}
-            begins["game dynamics"] = settings.dual_from
+            begins = dict.fromkeys(("dual acceleration", "game dynamics"), settings.dual_from)
+            begins["NGD"] = settings.ngd_from
             windows = {"fit": (float(begins[name]), math.inf) if name in begins else None}
             if name == "GD":
                 windows = {

@@ -71,18 +71,16 @@ def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = Fals
 def print_left_out(experiments: Sequence[Experiment], quick: bool, processes: int) -> None:
     """Say which studies of ours were left out, how to make them, and how long that takes."""
     work = sum(e.seconds * len(e.tasks(e.quick if quick else e.settings)) for e in experiments)
-    names, option = ", ".join(e.name for e in experiments), " --quick" if quick else ""
     took = "less than a minute" if quick else f"about {work / processes / 60.0 + 0.5:.0f} minutes"
+    names, option = ", ".join(e.name for e in experiments), " --quick" * quick
     print(f"Left out, as ours: {names}. prgd reproduce --all{option} makes them too ({took} more here).")
 
 
 def print_list(experiments: Iterable[Experiment]) -> None:
     """Print name, title, place and number of tasks of each experiment."""
-    found = [(e, len(e.tasks(e.settings))) for e in experiments]
-    width = max(len(e.name) for e, _ in found)
-    for e, tasks in found:
-        work = f"{tasks} task{'s' if tasks != 1 else ''}"
-        print(f"{e.name.ljust(width)}  {e.title} ({e.where}; {work})")
+    for e in experiments:
+        tasks = len(e.tasks(e.settings))
+        print(f"{e.name:19} {e.title} ({e.where}; {tasks} task{'s' * (tasks != 1)})")
 
 
 def print_settings(experiments: Iterable[Experiment]) -> None:

@@ -210,10 +210,10 @@ def share_interval(k: int, n: int) -> tuple[float, float]:
     >>> [round(end, 3) for end in share_interval(17, 20)]
     [0.621, 0.968]
     """
-    from scipy.special import betaincinv
+    from scipy.stats import binomtest
 
-    low = float(betaincinv(k, n - k + 1, 0.025)) if k else 0.0
-    return low, float(betaincinv(k + 1, n - k, 0.975)) if k < n else 1.0
+    low, high = binomtest(k, n).proportion_ci(0.95, method="exact")
+    return float(low), float(high)
 
 
 def median_interval(values: Any) -> tuple[float, float]:

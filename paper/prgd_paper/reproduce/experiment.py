@@ -115,7 +115,7 @@ class Experiment:
     @property
     def is_for_the_paper(self) -> bool:
         """Whether the paper has this figure or table, or a statement that these rows decide."""
-        return not self.is_ours or any(not claim.is_ours for claim in registered((self.name,)).values())
+        return not (self.is_ours and all(claim.is_ours for claim in registered((self.name,)).values()))
 
     def claims(self, rows: Any, settings: Any) -> list[Claim]:
         """Return the claims about the experiment, measured, and those that need more rows than it has."""

@@ -131,8 +131,7 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_qu
     judged = [claim for claim in claims if claim.name in about]
     is_less = any(section.experiment.is_partial(section.settings) for section in shown)
     print_verdicts(judged, out / "index.html", is_quick=is_quick and is_less)
-    names = [section.experiment.name for section in sections]
-    if kept := [name for name in names if name not in asked]:
+    if kept := [s.experiment.name for s in sections if s.experiment.name not in asked]:
         print(f"On the page too, from stored rows: {', '.join(kept)}.")
 
 

@@ -145,20 +145,12 @@ def runs(settings: Settings, part: str, name: str, has_corners: bool) -> Iterato
             yield Trial(method, kind(Geometric(growth), Every(settings.phase), eta), eta, growth, steps)
 
 
-class Followed(NamedTuple):
-    """A run: the last w, the margin at every step, and the smallest upper bound of its dual vectors."""
-
-    w: Array
-    margins: Array
-    upper: float
-
-
-def follow(problem: Problem, algorithm: Any, w0: Array, steps: int) -> Followed:
-    """Trial an algorithm and keep its margins."""
+def follow(problem: Problem, algorithm: Any, w0: Array, steps: int) -> tuple[Array, Array, float]:
+    """Return the last w, the margin at every step, and the smallest upper bound of the dual vectors."""
     margins, upper, w = np.full(steps + 1, -math.inf), math.inf, w0
     for s in islice(states(problem, algorithm, w0), 1, steps + 1):
         margins[s.t], upper, w = s.at.gamma, min(upper, s.at.upper), s.w
-    return Followed(w, margins, upper)
+    return w, margins, upper
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
@@ -174,17 +166,17 @@ def compute(settings: Settings, task: str) -> list[Row]:
         eta: follow(problem, SteepestDescent(eta), np.zeros(problem.shape), settings.warm_up)
         for eta in {run.eta for run in todo}
     }
-    seen = [(run, follow(problem, run.algorithm, warm[run.eta].w, run.steps)) for run in todo]
+    seen = [(run, follow(problem, run.algorithm, warm[run.eta][0], run.steps)) for run in todo]
     # An upper bound, so that no error is understated: tight to rounding in l1 and linf.
-    gamma_star = min(best.certificate.upper, *(found.upper for _, found in seen))
+    gamma_star = min(best.certificate.upper, *(upper for _, (_, _, upper) in seen))
     active, corner = (0, 0) if is_joint else _face(y[:, None] * X, norm, best.w)
     rows = []
-    for run, found in seen:
+    for run, (_, margins, _) in seen:
         is_drawn = part != "sweep" and int(seed) < settings.few
         times = record_times(run.steps, per_decade=12).tolist() if is_drawn else [run.steps]
         base = (part, name, norm, int(seed), run.method, run.eta, run.growth)
-        start = 1.0 - warm[run.eta].margins[-1] / gamma_star
-        cells = [(*base, t, 1.0 - found.margins[t] / gamma_star, start, active, corner) for t in times]
+        start = 1.0 - warm[run.eta][1][-1] / gamma_star
+        cells = [(*base, t, 1.0 - margins[t] / gamma_star, start, active, corner) for t in times]
         rows += [dict(zip(COLUMNS, cell, strict=True)) for cell in cells]
     return rows
 

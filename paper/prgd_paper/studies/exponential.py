@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from prgd import datasets
 from prgd.algorithms import GD, NGD, DualAcceleration, ProgressiveNewton, RestartedNGD
 from prgd.problem import Problem
-from prgd.problem.certificate import certify, plain_lower
+from prgd.problem.certificate import Certificate, certify
 from prgd.problem.coding import Evaluation
 from prgd_paper.reproduce.curves import Schedules, counted_steps, padded, record_times
 from prgd_paper.reproduce.curves import methods as papers_methods
@@ -115,66 +115,31 @@ def entrants(settings: Settings, schedules: Schedules) -> list[Contender]:
 
 
 class BestBounds:
-    """The largest margins of w and of the second direction so far, the smallest upper bound, and passages.
-
-    Margins are compared as they are; where the gap that they leave passes a level, the same two passes are
-    certified, and the level counts as passed if the certified gap has passed it, too.
+    """The best certified bounds so far, with and without the margins of second directions, and passages.
 
     Attributes
     ----------
-    w, second, upper : float
-        The largest margin of an iterate, that of a second direction, and the smallest dual norm.
+    alone, both : Certificate
+        The bounds by iterates alone, and by both.
+    second : float
+        The largest margin of a second direction.
     with_second, without_second : dict of float to int
         The first step with a certified gap of at most a level: by both margins, and by that of w alone.
-        Both gaps have the same upper bound.
     """
 
-    def __init__(self, problem: Problem, levels: Sequence[float]) -> None:
-        self.levels = levels
-        self.w = self.second = -math.inf
-        self.upper = math.inf
+    def __init__(self, levels: Sequence[float]) -> None:
+        self.levels, self.second = levels, -math.inf
+        self.alone = self.both = Certificate()
         self.with_second: dict[float, int] = {}
         self.without_second: dict[float, int] = {}
-        self._problem = problem
-        self._at_w: Evaluation | None = None
-        self._at_second: Evaluation | None = None
-        self._at_upper: Evaluation | None = None
 
     def see(self, t: int, at: Evaluation) -> None:
         """Take the pass of step t into account."""
-        if at.length > 0.0 and at.gamma > self.w:
-            self.w, self._at_w = at.gamma, at
-        if at.second_gamma > self.second:
-            self.second, self._at_second = at.second_gamma, at
-        if at.upper < self.upper:
-            self.upper, self._at_upper = at.upper, at
-        for found, lower in (
-            (self.without_second, self.w),
-            (self.with_second, max(self.w, self.second)),
-        ):
-            has_second = found is self.with_second
-            for level in self.levels:
-                is_near = self.upper - lower <= level * self.upper
-                if is_near and level not in found and self.certified_gap(has_second) <= level:
-                    found[level] = t
-
-    def certified_gap(self, has_second: bool) -> float:
-        """Return the certified relative gap, with or without the margins of second directions."""
-        if self._at_upper is None:
-            return math.inf
-        problem, lower, upper = self._problem, -math.inf, certify(self._at_upper).upper
-        if (at := self._at_w) is not None:
-            lower = _lower(problem, at, is_second=False)
-        if has_second and (at := self._at_second) is not None:
-            lower = max(lower, _lower(problem, at, is_second=True))
-        return (upper - lower) / upper
-
-
-def _lower(problem: Problem, at: Evaluation, is_second: bool) -> float:
-    unit = problem.unit_roundoff
-    if is_second and at.v is not None:
-        return plain_lower(problem, at.v, *at.second_margin, unit, problem.norm(at.v))
-    return plain_lower(problem, at.w, at.smallest_margin, at.intercept, unit, at.length)
+        self.second = max(self.second, at.second_gamma)
+        self.alone = self.alone.best(certify(type(at)(at.problem, at.w, at.tally)))
+        self.both = self.both.best(certify(at))
+        for found, best in ((self.without_second, self.alone), (self.with_second, self.both)):
+            found.update({level: t for level in self.levels if level not in found and best.gap <= level})
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
@@ -185,10 +150,8 @@ def compute(settings: Settings, task: str) -> list[Row]:
     if reference is None:
         raise ValueError(f"The set {task!r} is not separable: it has no margin to compare with.")
     problem, strict = _problem(found.data), report.positive_dual.holds is True
-    rate = math.nan
-    if strict:
-        Z = signed_rows(found.data)
-        rate = linear_rate(Z, reference.w_star, reference.support, settings.eta * problem.unit)
+    eta, Z = settings.eta * problem.unit, signed_rows(found.data)
+    rate = linear_rate(Z, reference.w_star, reference.support, eta) if strict else math.nan
     facts = {
         "n": report.n,
         "d": report.d,
@@ -200,7 +163,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         "assumption 5.4": report.is_nondegenerate,
         "predicted rate": rate,
         "divergence": divergence(reference.dual_weights),
-        "eta": settings.eta * problem.unit,
+        "eta": eta,
     }
     rows = [base | {"kind": "fact", "name": name, "value": float(value)} for name, value in facts.items()]
     for entrant in entrants(settings, found.schedules):
@@ -211,7 +174,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 def _race(entrant: Contender, settings: Settings, data: Any, gamma_star: float) -> list[Row]:
     problem = _problem(data)
-    best, last = BestBounds(problem, settings.levels), entrant.warm_up + entrant.steps
+    best, last = BestBounds(settings.levels), entrant.warm_up + entrant.steps
     rows: list[Row] = []
     times = {*record_times(last, settings.per_decade).tolist(), *range(0, last + 1, max(1, last // 200))}
     warm_up = GD(settings.eta) if entrant.warm_up else None
@@ -221,8 +184,8 @@ def _race(entrant: Contender, settings: Settings, data: Any, gamma_star: float) 
         if t >= 1 and (t in times or ended):
             passes = float(getattr(s, "row_reads", problem.passes))  # Newton's has its inner products, too
             now = 1.0 - s.at.second_gamma / gamma_star if s.at.v is not None else math.nan
-            errors = (1.0 - best.w / gamma_star, 1.0 - best.second / gamma_star, now)
-            values = (t, passes, *errors, best.upper / gamma_star - 1.0)
+            errors = (1.0 - best.alone.lower / gamma_star, 1.0 - best.second / gamma_star, now)
+            values = (t, passes, *errors, best.alone.upper / gamma_star - 1.0)
             rows.append({"kind": "curve"} | dict(zip(CURVE, values, strict=True)))
         if ended:
             break

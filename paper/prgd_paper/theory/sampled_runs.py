@@ -12,10 +12,6 @@ import numpy.typing as npt
 from prgd.algorithms.base import State, states
 from prgd.core.types import Array
 from prgd.problem import Problem
-from prgd.problem.certificate import Certificate
-from prgd.running.history import History, Record, Status, any_of
-from prgd.running.loop import run
-from prgd.running.result import Result
 
 Until = Callable[[Array], bool]  # whether a run ends at this w
 Times = Sequence[int] | npt.NDArray[np.int64]
@@ -34,28 +30,20 @@ def log_times(last: int, count: int = 300, first: int = 2) -> npt.NDArray[np.int
 
 def run_until(
     problem: Problem, algorithm: Any, condition: Callable[[State], bool], max_steps: int, w0: Any = None
-) -> Result:
-    """Run an algorithm until a condition on its state is true, which ends it with REACHED.
+) -> tuple[State, bool]:
+    """Take steps until a condition on the state is true; return the last state, and whether it is.
 
     Examples
     --------
     >>> import prgd
     >>> problem = prgd.Problem(*prgd.datasets.toy(0.6))
-    >>> run_until(problem, prgd.NGD(), lambda state: state.w[0] > 5.0, 100).t
+    >>> run_until(problem, prgd.NGD(), lambda state: state.w[0] > 5.0, 100)[0].t
     9
     """
-    is_met = False
-
-    def observe(state: State, record: Record, certificate: Certificate) -> None:
-        nonlocal is_met
-        is_met = condition(state)
-
-    def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
-        return Status.REACHED if is_met else None
-
-    rule = any_of(stop, max_steps)
-    result: Result = run(problem, algorithm, w0, stop=rule, record=None, observe=observe)
-    return result
+    for state in states(problem, algorithm, w0, range(max_steps + 1)):
+        if condition(state):
+            return state, True
+    return state, False
 
 
 def iterates(

@@ -15,7 +15,6 @@ from prgd.algorithms.base import State
 from prgd.core.checks import check_integer, unknown
 from prgd.core.types import Array
 from prgd.problem import Problem
-from prgd.running.history import Status
 from prgd.schedules import Every, LiftTo
 from prgd_paper.theory.cylinder import Constants, favorable_cylinder
 from prgd_paper.theory.infimum import numerical_constants
@@ -339,13 +338,13 @@ def theorem_run(
     def is_near(s: State) -> bool:
         return bool(np.any(s.w)) and direction_error(s.w, w_star) < found.epsilon
 
-    first = run_until(problem, NGD() if warm_up == "ngd" else GD(), is_near, max_warm_up)
+    first, is_warm = run_until(problem, NGD() if warm_up == "ngd" else GD(), is_near, max_warm_up)
 
     def end(ending: Ending, w: Array, phases: tuple[Phase, ...] = ()) -> TheoremRun:
         statements = check_statements(phases, found, gamma_star, favorable_cylinder(g).rho)
         return TheoremRun(found, scale, first.t, phases, statements, ending, w)
 
-    if first.status is not Status.REACHED:
+    if not is_warm:
         return end("warm-up", first.w)
     _, off = decompose(first.w, w_star)
     if not float(np.linalg.norm(off)) > ON_THE_RAY * float(np.linalg.norm(first.w)):
@@ -362,8 +361,8 @@ def theorem_run(
         return bool(phases) and phases[-1].error <= floor
 
     prgd = PRGD(LiftTo(found.D, w_star), Every(2), eta)
-    second = run_until(problem, prgd, is_at_the_floor, 2 * max_phases, first.w)
-    return end("floor" if second.status is Status.REACHED else "phases", second.w, tuple(phases))
+    second, is_there = run_until(problem, prgd, is_at_the_floor, 2 * max_phases, first.w)
+    return end("floor" if is_there else "phases", second.w, tuple(phases))
 
 
 def _phase(s: State, w_star: Array, gamma_star: float, eta: float) -> Phase:

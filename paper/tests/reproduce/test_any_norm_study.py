@@ -62,7 +62,7 @@ def test_our_algorithms_run_and_resume_like_all_others(algorithm):
 def test_the_gate_stays_shut_for_steps_of_a_fixed_length():
     X, y = any_norm.gaussian(0, 50, 3, 0.5)
     problem = prgd.Problem(X, y, norm="linf")
-    w = study.follow(problem, SteepestDescent(), np.zeros(3), 300).w
+    w = study.follow(problem, SteepestDescent(), np.zeros(3), 300)[0]
     phases = []
     for is_fixed in (True, False):
         algorithm = GatedInside(is_fixed=is_fixed, eta=10.0)

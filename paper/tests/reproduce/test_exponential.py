@@ -20,14 +20,14 @@ LEVELS = (1e-1, 1e-2, 1e-3)
 def test_passages_are_those_of_the_certificates_of_a_run(fit_intercept):
     data = prgd.datasets.digits(0, 4, 80)
     problem = prgd.Problem(data.X, data.y, fit_intercept=fit_intercept)
-    algorithm, best, gaps = prgd.algorithms.RestartedNGD(), BestBounds(problem, LEVELS), []
+    algorithm, best, gaps = prgd.algorithms.RestartedNGD(), BestBounds(LEVELS), []
     for s in islice(states(problem, algorithm), 401):
         best.see(s.t, s.at)
     result = prgd.run(problem, algorithm, stop=400, record=None, observe=lambda s, now, c: gaps.append(c.gap))
     first = {level: next(t for t, gap in enumerate(gaps) if gap <= level) for level in LEVELS}
     assert best.with_second == first
-    assert best.certified_gap(has_second=True) == pytest.approx(result.certificate.gap, rel=1e-6)
-    assert best.certified_gap(has_second=False) > 10.0 * result.certificate.gap
+    assert best.both.gap == pytest.approx(result.certificate.gap, rel=1e-6)
+    assert best.alone.gap > 10.0 * result.certificate.gap
     assert all(best.without_second.get(level, 401) >= t for level, t in first.items())
 
 

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -254,15 +254,15 @@ class _Reached:
 
     def next(self, rule: AnyOf, observe: Observer | None, may_walk: bool) -> State:
         """Return the next state to be seen: that of the next step, or of the last of many steps."""
-        s, problem = self.state, self.problem
-        assert s is not None  # noqa: S101 - a state was seen before
+        problem, s = self.problem, cast(State, self.state)
+        is_own = type(s).own_upper is not State.own_upper  # a bound that its own state knows
+        may_walk = may_walk and not (is_own and self.wants(s.t + 1))
         if may_walk and rule.has_met and can_walk(problem, self.algorithm):
             # No rule but a limit on steps stops: there is no need to begin with few.
             most = int(min(most_steps(problem) if rule.is_limit else self.steps_ahead, rule.last_step - s.t))
             wants = np.array([self.wants(t) for t in range(s.t + 1, s.t + 1 + most)], bool)
-            if type(s).own_upper is not State.own_upper and wants.any():  # a bound that its own state knows
-                wants = wants[: wants.argmax()]
-            if wants.size and (ahead := walk(problem, self.algorithm, s, wants)) is not None:
+            wants = wants[: wants.argmax()] if is_own and wants.any() else wants
+            if (ahead := walk(problem, self.algorithm, s, wants)) is not None:
                 self.steps_ahead = min(4 * self.steps_ahead, most_steps(problem))
                 return self._pass(ahead, rule, observe)
         step: State = self.algorithm.step(problem.after(s.at) if self.wants(s.t + 1) else problem, s)

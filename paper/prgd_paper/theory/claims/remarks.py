@@ -49,7 +49,7 @@ def projection_leaves_the_theorem() -> Finding:
         def is_near(s: State, w_star: Array = w_star, epsilon: float = found.epsilon) -> bool:
             return bool(np.any(s.w)) and direction_error(s.w, w_star) < epsilon
 
-        warm = run_until(problem, NGD(), is_near, 100 * WARM_UP).w
+        warm = run_until(problem, NGD(), is_near, 100 * WARM_UP)[0].w
         one, two = (
             _directions(iterates(problem, algorithm, range(2 * TWO_STEP_PHASES), warm))
             for algorithm in (
