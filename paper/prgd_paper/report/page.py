@@ -143,6 +143,7 @@ def _carried(sections: Sequence[Section], folder: Path) -> dict[Path, str]:
     PNG and PDF are never among them: the page shows their picture, and carries the SVG.
     """
     drawn = {picture(folder, figure, ".svg") for section in sections for figure in section.figures}
+    drawn = {file for file in drawn if file.is_file()}  # those of a page that grows are not there yet
     every = drawn | {file for section in sections for file in section.files}
     zipped = {f: base64.b64encode(gzip.compress(f.read_bytes(), mtime=0)).decode() for f in every}
     found: dict[Path, str] = {}

@@ -14,7 +14,7 @@ from prgd_paper.claims import Claim
 from prgd_paper.report import page, static
 from prgd_paper.report.terminal import print_table, print_verdicts
 from prgd_paper.reproduce.experiment import Experiment, choose, load, modules
-from prgd_paper.reproduce.pool import jobs_of, run_jobs
+from prgd_paper.reproduce.pool import Call, jobs_of, run_jobs
 from prgd_paper.reproduce.settings import from_record
 from prgd_paper.reproduce.store import Store, facts, warn, write_whole
 
@@ -85,12 +85,8 @@ def reproduce(
     sections: dict[Store, page.Section] = {}
 
     def add(chosen: Sequence[Store]) -> list[page.Section]:
-        """Make the sections of stores that have all rows, with their figures, and return all in order."""
-        for store in chosen:
-            sections[store] = _section(store)
-            for figure in sections[store].figures:
-                if not static.is_current(figure, out / "figures"):
-                    static.save(figure, out / "figures")
+        """Make the sections of stores that have all rows, and return all in order."""
+        sections.update({store: _section(store) for store in chosen})
         return sorted(sections.values(), key=lambda section: section.experiment.order)
 
     def grow(owner: str) -> None:
@@ -98,10 +94,12 @@ def reproduce(
         _write(add([store for store in stores if owner == store.experiment.rows_name]), out)
 
     run_jobs(work, jobs, when_done=grow)
-    everything = stores + _others({e.name for e in chosen}, out)
-    _publish(
-        add([store for store in everything if store not in sections]), {e.name for e in chosen}, out, quick
-    )
+    asked = {e.name for e in chosen}
+    shown = add([store for store in stores + _others(asked, out) if store not in sections])
+    places = [(f, out / "figures") for section in shown for f in section.figures]
+    stale = [place for place in places if not static.is_current(*place)]
+    run_jobs([Call("figures", p[0].name, static.save, p, lambda _: None) for p in stale], jobs)
+    _publish(shown, asked, out, quick)
     return out / "index.html"
 
 
@@ -110,10 +108,12 @@ def _write(sections: Sequence[page.Section], out: Path) -> list[Claim]:
     quick = [section.experiment.name for section in sections if section.is_quick]
     left_out = set(modules()) - {section.experiment.name for section in sections}
     head = {"folder": out, "quick": quick, "left_out": len(left_out), "facts": facts()}
-    only = f" --only {' '.join(section.experiment.name for section in sections)}" if left_out else ""
+    names = [section.experiment.name for section in sections]
+    only = f" --only {' '.join(names)}" if left_out else " --all"
+    only = "" if names == [e.name for e in choose() if e.is_for_the_paper] else only
     # Sections that were made one by one, with several options, have their commands beside them.
     options = {section.options for section in sections}
-    head["command"] = f"prgd reproduce{only or ' --all'}{options.pop()}" if len(options) == 1 else ""
+    head["command"] = f"prgd reproduce{only}{options.pop()}" if len(options) == 1 else ""
     write_whole(out / "index.html", page.render(sections, **head).encode())
     claims = [claim for claim, _ in page.judged(sections)]
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)

@@ -171,7 +171,7 @@ def _shown(jobs: list[Call], show: bool | None) -> Iterator[Callable[[Call, bool
         def advance(job: Call, is_last: bool) -> None:
             progress.advance(bar, job.seconds)
             if is_last:
-                console.print(f"{job.owner} is computed ({time.monotonic() - started:.0f} s).")
+                console.print(f"{job.owner}: done after {time.monotonic() - started:.0f} s")
 
         if not is_shown:
             threading.Thread(target=tell, daemon=True).start()
