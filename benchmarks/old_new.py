@@ -69,8 +69,11 @@ GENERATED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "not separable": ("separability", {"n": 5000, "d": 30, "flipped": 50}, {}),
     "few flipped": ("separability", {"n": 5000, "d": 100, "shift": 0.0, "flipped": 3}, {}),
     "joint pass": ("pass", {"n": 100_000, "d": 50, "classes": 10}, {}),
-    "500 steps": ("run", {"n": 40, "d": 3}, {"stop": 500}),
+    "10,000 steps": ("run", {"n": 40, "d": 2}, {"stop": 10_000}),
     "50 steps": ("run", {"n": 100_000, "d": 30}, {"stop": 50}),
+    "20 steps dense": ("run", {"n": 20_000, "d": 1000}, {"stop": 20}),
+    "100 steps sparse": ("run", {"n": 3000, "d": 5000, "density": 0.01}, {"stop": 100}),
+    "1,000 runs": ("sweep", {"n": 100, "d": 10}, {"stop": 1000}),
     "of PRGD over SGD": ("deep step", {"n": 1, "d": 1}, {}),
 }
 CASES = {f"{call} {name}": (call, data, options) for name, (call, data, options) in GENERATED.items()}
@@ -96,6 +99,12 @@ def prepared(call: str, data: dict[str, Any], options: dict[str, Any]) -> Callab
     if call == "run":
         problem, algorithm = prgd.Problem(X, y), prgd.PRGD("geometric:1.2", "every:10")
         return lambda: prgd.run(problem, algorithm, w0=np.ones(X.shape[1]), **options)
+    if call == "sweep":  # a list of runs, or where none is taken one after another
+        problem, etas = prgd.Problem(X, y), np.geomspace(0.1, 1.0, 500).tolist()
+        runs = [(prgd.NGD(eta), None) for eta in etas] + [(prgd.PRGD(eta=eta), np.ones(10)) for eta in etas]
+        if hasattr(prgd.problem.certificate, "certify_all"):
+            return lambda: prgd.run(problem, *map(list, zip(*runs, strict=True)), **options)
+        return lambda: [prgd.run(problem, *one, **options) for one in runs]
     if call == "pass":
         problem, W = prgd.Problem(X, y), rng.standard_normal((data["classes"], data["d"]))
         return lambda: problem.at(W).dual_vector

@@ -91,12 +91,12 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
     def keep(state: State, now: Record, certificate: Certificate) -> None:
         seen[:, now.t] = now.margin, certificate.lower, certificate.upper
 
-    if algorithm.state_type.own_upper is not State.own_upper:  # the history has no bounds but the iterates'
-        run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
-        return Watched(*seen)
-    history = run(problem, algorithm, w0, stop=steps).history
-    upper = np.minimum.accumulate(history["upper_bound"])
-    seen[:, : len(history)] = history["margin"], upper * (1.0 - history["gap"]), upper
+    # The history has no bounds but those of iterates: a state that knows another one is observed.
+    observe = None if algorithm.state_type.own_upper is State.own_upper else keep
+    history = run(problem, algorithm, w0, stop=steps, observe=observe).history
+    if observe is None:
+        upper = np.minimum.accumulate(history["upper_bound"])
+        seen[:, : len(history)] = history["margin"], upper * (1.0 - history["gap"]), upper
     return Watched(*seen)
 
 

@@ -156,15 +156,12 @@ class Store:
         rows, seconds = found
         content = to_csv(rows)
         write_whole(self.file(task), content)
-        manifest = (
-            self.manifest()
-            | facts()
-            | {
-                "experiment": self.experiment.rows_name,
-                "settings": settings_of(self.settings),
-                "code": self.experiment.code(),
-            }
-        )
+        manifest = self.manifest()
+        manifest |= facts() | {
+            "experiment": self.experiment.rows_name,
+            "settings": settings_of(self.settings),
+            "code": self.experiment.code(),
+        }
         manifest["tasks"][task] = {
             "sha256": hashlib.sha256(content).hexdigest(),
             "rows": len(rows),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.errors import missing_package
@@ -87,9 +86,7 @@ class History:
         window: int = 0,
     ) -> None:
         self._rows: list[Any] = list(rows)
-        self._later: list[
-            tuple[npt.NDArray[Any], ...]
-        ] = []  # columns of further rows, until they are asked for
+        self._later: list[list[Any]] = []  # columns of further rows: lists, or arrays
         self.columns = tuple(columns)
         self.recent_gaps = deque(recent_gaps, maxlen=window + 1)
 
@@ -97,7 +94,8 @@ class History:
     def rows(self) -> list[Any]:
         """All rows; those that were added as columns are made when they are first asked for."""
         while self._later:
-            self._rows += map(Record, *(column.tolist() for column in self._later.pop(0)))
+            columns = (c if isinstance(c, list) else c.tolist() for c in self._later.pop(0))
+            self._rows += map(Record, *columns)
         return self._rows
 
     @property
@@ -107,9 +105,9 @@ class History:
             return int(self._later[-1][0][-1])
         return int(self._rows[-1].t) if self._rows else -1
 
-    def add(self, columns: tuple[npt.NDArray[Any], ...]) -> None:
+    def add(self, columns: list[Any]) -> None:
         """Add rows, given as columns."""
-        if columns[0].size:
+        if len(columns[0]):
             self._later.append(columns)
 
     def __len__(self) -> int:
@@ -129,7 +127,7 @@ class History:
         found = History(self._rows, self.columns, gaps, window)
         found._later = list(self._later)
         if self.last_t < row.t:
-            found.add(tuple(np.array([number]) for number in row))
+            found.add([[number] for number in row])
         return found
 
     def to_dataframe(self) -> Any:

@@ -244,7 +244,7 @@ class _Reached:
     def _keep(self, now: Record) -> None:
         self.history.recent_gaps.append(now.gap)
         if self.is_due(now.t) and self.history.last_t < now.t:
-            self.history.add(tuple(np.array([number]) for number in now))
+            self.history.add([[number] for number in now])
 
     def certify_last(self) -> None:
         """Take the bounds of the last step, unless the certificate has them already."""
@@ -256,8 +256,9 @@ class _Reached:
         """Return the next state to be seen: that of the next step, or of the last of many steps."""
         problem, s = self.problem, cast(State, self.state)
         is_own = type(s).own_upper is not State.own_upper  # a bound that its own state knows
-        may_walk = may_walk and not (is_own and self.wants(s.t + 1))
-        if may_walk and rule.has_met and can_walk(problem, self.algorithm):
+        if self.steps_ahead and not (rule.has_met and can_walk(problem, self.algorithm)):
+            self.steps_ahead = 0  # this run never takes many steps in one call
+        if may_walk and self.steps_ahead and not (is_own and self.wants(s.t + 1)):
             # No rule but a limit on steps stops: there is no need to begin with few.
             most = int(min(most_steps(problem) if rule.is_limit else self.steps_ahead, rule.last_step - s.t))
             wants = np.array([self.wants(t) for t in range(s.t + 1, s.t + 1 + most)], bool)
@@ -265,8 +266,7 @@ class _Reached:
             if (ahead := walk(problem, self.algorithm, s, wants)) is not None:
                 self.steps_ahead = min(4 * self.steps_ahead, most_steps(problem))
                 return self._pass(ahead, rule, observe)
-        step: State = self.algorithm.step(problem.after(s.at) if self.wants(s.t + 1) else problem, s)
-        return step
+        return cast(State, self.algorithm.step(problem.after(s.at) if self.wants(s.t + 1) else problem, s))
 
     def _pass(self, ahead: Walk, rule: AnyOf, observe: Observer | None) -> State:
         """Certify and record steps up to the first one at which a rule stops, which is returned unseen."""
@@ -293,7 +293,7 @@ class _Reached:
         columns = (ahead.t, phase, ahead.R_k, log_loss, margin, size, gap)
         if observe is None:
             due = np.array([self.is_due(t) for t in ahead.t[:last].tolist()], bool)
-            self.history.add(tuple(column[:last][due] for column in columns))
+            self.history.add([column[:last][due] for column in columns])
             self.history.recent_gaps.extend(gap[:last].tolist())
         else:
             self.problem.passes -= last
