@@ -73,6 +73,7 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
 
     Examples
     --------
+    >>> _ = torch.manual_seed(0)
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2, bias=False))
     >>> homogeneity_degree(model, torch.ones(1, 4)).degree
     2.0
