@@ -41,10 +41,10 @@ INSTEAD_OF_JOINT = "PRGD, or one problem for each class"  # what algorithms for 
 ALONG = ("gradient", "normalized_gradient", "dual_vector")  # in the order of the codes of the kernel
 PLAIN, PROJECTED, RESCALED = range(3)  # kinds of steps, as in the kernel
 LOG_LOSS, LENGTH, UPPER, SECOND_LENGTH = range(4)  # columns of the numbers that the kernel finds at each step
-MOST_STEPS = 4096  # of one call
+MOST_STEPS = 4096  # one call takes at most so many steps
 CALL_ENTRIES = 2**25  # entries that one call reads at most: a twentieth of a second, so that Ctrl-C is heard
 MOST_COLUMNS = 2**13  # up to which norms are products of BLAS
-CALL_NUMBERS = 2**20  # that one call keeps at most
+CALL_NUMBERS = 2**20  # one call keeps at most so many numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,8 +323,10 @@ def states(
             ahead = None
             if steps > 1 and can_walk(problem, algorithm):
                 ahead = walk(problem, algorithm, state, np.ones(steps, bool))
-            last = problem.after(state.at)
-            state = algorithm.step(last, state) if ahead is None else ahead.state(ahead.steps - 1)
+            if ahead is None:
+                state = algorithm.step(problem.after(state.at), state)
+            else:
+                state = ahead.state(ahead.steps - 1)
         yield state
 
 

@@ -291,14 +291,15 @@ def as_norm(value: Norm | str | float) -> Norm:
     >>> as_norm("L1"), as_norm("l3")
     (L1(), Lp(p=3.0))
     """
-    p = getattr(value, "p", None) if isinstance(value, Norm) else _exponent(value)
-    if isinstance(value, Norm) and p is None:
+    lp: Any = NORMS["lp"]
+    if isinstance(value, Norm) and not isinstance(value, lp):
         return value
+    p = value.p if isinstance(value, lp) else _exponent(value)
     if p is not None and not p >= 1.0:
         raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_accepted()}")
     if p is not None:
         special = {1.0: "l1", 2.0: "l2", math.inf: "linf"}
-        return cast(Norm, NORMS[special[p]] if p in special else cast(Any, NORMS["lp"])(p))
+        return cast(Norm, NORMS[special[p]] if p in special else lp(p))
     text = str(value).strip()
     try:
         found: Norm = parse(text if text in NORMS else text.lower(), NORMS, "norm")

@@ -38,7 +38,7 @@ ZERO_BOUND = 1e-12
 # A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
 WORTH = 0.01
 
-FEW_STEPS = 32  # that the first call takes, if many are taken in one: a rule may stop soon
+FEW_STEPS = 32  # The first call takes few steps, since a rule may stop soon.
 
 Observer = Callable[[Any, Record, Certificate], None]
 
@@ -213,7 +213,7 @@ class _Reached:
     certificate: Certificate = Certificate()  # noqa: RUF009 - certificates are frozen values
     state: State | None = None
     certified: int = -1  # the last step whose bounds the certificate has
-    steps_ahead: int = FEW_STEPS  # that the next call takes, if many are taken in one
+    steps_ahead: int = FEW_STEPS  # The next call takes so many steps; 0 if one at a time is taken.
 
     def resumed(self, w0: Any, resume: Result) -> State:
         """Return the state of an earlier result of the same data and options, and take over its records."""
