@@ -1,6 +1,6 @@
 r"""
-A logistic regression that does not converge
-============================================
+An infinite odds ratio in a medical study
+=========================================
 
 A statistics program fits a logistic regression to clinical data. One coefficient comes out as 20 with a
 standard error of thousands, perhaps with a warning. This example shows why, proves which coefficient is
@@ -139,20 +139,16 @@ plt.show()
 # %%
 # What to report
 # --------------
-# These numbers need neither a prior nor a penalty.
-without = newton(design[:, kept], grade)[-1]
-statistic = 2 * (supremum - log_likelihood(design[:, kept], grade, without))
-print(f"NV  +inf, 95 % profile interval {lower:.2f} to infinity")
-print(f"    likelihood ratio test of NV = 0: {statistic:.2f}, p = {chi2.sf(statistic, 1):.4f}")
-print(f"PI  {limit[1]:.3f}")
-print(f"EH  {limit[2]:.2f}, 95 % profile interval {interval[0]:.2f} to {interval[1]:.2f}")
+# ``fit`` has these numbers, with likelihood-ratio tests. They need neither a prior nor a penalty.
+print(found.fit())
 
 # %%
 # NV has a clear effect, although a table of Wald tests would give it a p-value of about 1. If you need a
-# finite number, for example for predictions, use Firth's penalty or a prior, and say that the number comes
-# from it.
-#
+# finite number, use Firth's penalty, and say that the number comes from it. These are the estimates that
+# Heinze and Schemper (2002) made known.
+print(found.fit("firth"))
+
+# %%
 # **What to do.** If a logistic regression does not converge, or has huge standard errors, ask
 # :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels. The
-# guide to :doc:`separability </separability>` is the place to start; :doc:`separation </separability>`
-# has the same data by formula, other models, and Firth's penalty in ten lines.
+# guide to :doc:`separability </separability>` leads from the warning to a table for a paper.

@@ -78,9 +78,8 @@ def test_elimination_by_panels_is_that_by_single_columns(shape):
     unit = np.zeros((shape[0], len(kept)))
     unit[whole.pivots, np.arange(len(kept))] = 1.0
     assert np.array_equal(whole.reduce(matrix[:, kept]), unit)
-    assert whole.reduce(matrix[:, [42]])[whole.pivots, 0].tolist() == [
-        float(k == 2) for k in range(len(kept))
-    ]
+    unit = [float(k == 2) for k in range(len(kept))]
+    assert whole.reduce(matrix[:, [42]])[whole.pivots, 0].tolist() == unit
 
 
 def test_columns_that_fill_some_rows():

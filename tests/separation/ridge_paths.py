@@ -1,256 +1,220 @@
-"""Coefficients under a vanishing ridge penalty: infinite ones grow, and finite ones converge.
+"""Separated regressions of all families, followed as a ridge penalty vanishes, against verdicts and fits.
 
-`draw` generates separated sets of 30 to 100 rows with numeric columns and factors, and `compare` follows the
-minimisers of ``-loglike / n + alpha ||beta||^2 / 2`` (the objective of statsmodels' ``fit_regularized``) from
-alpha = 1e-2 to 1e-10, and compares them with `prgd.separability`:
+`draw` generates sets with factors, interactions, weights and offsets, and `compare` follows the maximisers of
+``loglike - alpha ||beta||^2 / 2`` from alpha = 1 to 1e-10, where torch differentiates the likelihoods of
+textbooks. Nothing here knows which rows are separated, nor the rows of the recession cone.
 
-- a coefficient of verdict ``+inf`` or ``-inf`` grows with that sign, and one of verdict ``either`` with the
-  sign at maximum margin, by steps that do not shrink from decade to decade;
-- the steps of a ``finite`` one vanish, and its limit agrees to 1e-3 with the estimate of statsmodels on the
-  limiting model alone.
-
-Five of seven sets are binomial.
+- A coefficient of verdict ``+inf`` or ``-inf`` grows with that sign, and one of verdict ``either`` with the
+  sign at maximum margin, by steps that do not shrink from decade to decade.
+- A ``finite`` one converges to the estimate of ``found.fit()``, and so do its standard error, the fitted
+  probabilities, and the likelihood-ratio statistics at the ends of profile intervals.
+- The estimates of ``found.fit("firth")`` zero the gradient of the likelihood with Jeffreys' prior.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp
+import torch
+from scipy.special import expit
 
 import prgd
-from prgd.regression.families import model_rows
 
-KINDS = ("level", "reference level", "cells", "complete", "slope", "poisson", "multinomial")
-_PER_DECADE = 4  # minimisers that are found in each decade of alpha, each from the one before
-DECADES = np.arange(2, 11)  # alpha = 10^-k
+KINDS = (
+    *("level", "reference level", "cells", "complete", "slope"),  # binomial
+    *("counts", "multinomial", "poisson", "ordinal", "cells of grades"),
+)
+ALPHAS = 10.0 ** -np.array([0.0, 2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0])
 _LAST = 3  # decades over which infinite coefficients must grow
 _SHRINKS = 0.5  # steps over a decade shrink if each is less than this fraction of the one before
-CLOSE = 1e-3  # difference between the limit of a finite coefficient and its estimate on the limiting rows
+CLOSE = 1e-4  # difference of estimates and standard errors from their limits
+QUANTILE = 3.841458820694124  # of the chi-squared distribution of one degree of freedom, at 0.95
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A separated set: the columns of the model matrix without its intercept, and the response."""
+    """A separated set; X has no intercept."""
 
     kind: str
     X: np.ndarray
     y: np.ndarray
+    weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
 
     @property
     def family(self) -> str:
-        return self.kind if self.kind in ("poisson", "multinomial") else "binomial"
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """The model matrix with its intercept."""
-        return np.column_stack([np.ones(len(self.y)), self.X])
-
-    def glm(self, rows, columns: list[int]):
-        """Return the model of statsmodels on some rows and columns."""
-        import statsmodels.api as sm
-
-        family = sm.families.Poisson() if self.family == "poisson" else sm.families.Binomial()
-        return sm.GLM(self.y[rows], self.matrix[rows][:, columns], family=family)
+        if self.kind in ("multinomial", "poisson"):
+            return self.kind
+        return "ordinal" if self.kind in ("ordinal", "cells of grades") else "binomial"
 
 
-# ------------------------------------------------------------------------------------------ generated sets
+def draw(seed: int, index: int) -> Sample:
+    """Return a random set that is made to be separated, in the way that its number names.
 
-
-def _separated(seed: int, index: int) -> Sample:
-    """Return a random set that is made to be separated, in the way that its number names."""
+    Every fifth one has a column that depends exactly on others; some have weights, and some an offset.
+    """
     rng = np.random.default_rng([seed, index])
     kind = KINDS[index % len(KINDS)]
     n, levels = int(rng.integers(30, 101)), int(rng.integers(3, 6))
-    numeric = np.round(rng.standard_normal((n, int(rng.integers(1, 4)))), 3) * rng.choice([0.5, 1.0, 3.0])
+    numeric = np.round(4.0 * rng.standard_normal((n, int(rng.integers(1, 4))))) / rng.choice([2.0, 4.0, 8.0])
     level = np.concatenate([np.arange(levels).repeat(2), rng.integers(levels, size=n - 2 * levels)])
     dummies = (level[:, None] == np.arange(1, levels)).astype(float)
     group = (rng.random(n) < 0.5).astype(float)
     score = numeric @ rng.normal(0.0, 0.7, numeric.shape[1]) + rng.normal(0.0, 0.7, levels)[level]
     noisy = (rng.random(n) < expit(score)).astype(int)
-    special = level == (0 if kind == "reference level" else levels - 1)
-    X = np.column_stack([numeric, dummies])
-    if kind in ("level", "reference level"):
-        return Sample(kind, X, np.where(special, int(rng.integers(2)), noisy))
-    if kind == "cells":  # an interaction of which one cell has a single value of y
+    special, one = level == (0 if kind == "reference level" else levels - 1), int(rng.integers(2))
+    X, y = np.column_stack([numeric, dummies]), np.where(special, one, noisy)
+    if kind.startswith("cells"):  # an interaction of which one cell has a single value of y
         X = np.column_stack([numeric, dummies, group, dummies * group[:, None]])
-        return Sample(kind, X, np.where(special & (group == 1.0), int(rng.integers(2)), noisy))
-    if kind == "complete":
-        return Sample(kind, X, (score > np.median(score)).astype(int))
-    if kind == "slope":  # one level has a slope and an intercept of its own, and they separate it
-        X = np.column_stack([numeric, dummies, numeric[:, 0] * special])
-        return Sample(kind, X, np.where(special, numeric[:, 0] > rng.normal(0.0, 0.2), noisy))
-    if kind == "poisson":
-        counts = rng.poisson(np.exp(0.5 * score.clip(-4.0, 4.0) + 0.3))
-        return Sample(kind, X, np.where(special, 0, counts))
-    labels = np.argmax(score[:, None] * [0.0, 1.0, -1.0] + rng.gumbel(size=(n, 3)), axis=1)
-    return Sample(kind, X, np.where(special & (labels == 2), rng.integers(2, size=n), labels))
+        special &= group == 1.0
+        y = np.where(special, one, noisy)
+    if kind == "complete":  # with a margin: coefficients grow slowly without
+        center = score - np.median(score)
+        keep = np.abs(center) > 0.3 * min(center.max(), -center.min())
+        X, y, n = X[keep], (center > 0.0)[keep].astype(int), int(keep.sum())
+    elif kind == "slope":  # one level has a slope and an intercept of its own, and they separate it
+        X = np.column_stack([X, numeric[:, 0] * special])
+        y = np.where(special, numeric[:, 0] > rng.normal(0.0, 0.2), noisy)
+    elif kind == "poisson":
+        y = np.where(special, 0, rng.poisson(np.exp(0.5 * score.clip(-4.0, 4.0) + 0.3)))
+    elif kind == "counts":
+        successes = np.where(special, 4 * one, rng.binomial(4, expit(score)))
+        y = np.column_stack([successes, 4 - successes])
+    elif kind == "multinomial":
+        y = np.argmax(score[:, None] * [0.0, 1.0, -1.0] + rng.gumbel(size=(n, 3)), axis=1)
+        y = np.where(special & (y == 2), rng.integers(2, size=n), y)
+    elif kind in ("ordinal", "cells of grades"):
+        y = np.where(special, 2 * one, np.digitize(score + rng.logistic(size=n), [-0.8, 0.8]))
+    if index % 5 == 4:
+        column = [2.0 * X[:, 0], np.zeros(n), np.full(n, 3.0)][index % 3]
+        X = np.column_stack([X, column])
+    weight = [None, rng.integers(1, 4, n) * 1.0, rng.uniform(0.5, 2.0, n)][index // len(KINDS) % 3]
+    offset = None if kind == "multinomial" or index % 3 else rng.normal(0.0, 0.5, n)
+    return Sample(kind, X, y, weight, offset)
 
 
-def draw(seed: int, index: int) -> Sample:
-    """Return a random separated set; every fifth one has a column that depends exactly on others."""
-    sample = _separated(seed, index)
-    if index % 5 < 4:
-        return sample
-    X = sample.X
-    column = [2.0 * X[:, 0], np.zeros(len(X)), np.full(len(X), 3.0)][index % 3]
-    return replace(sample, X=np.column_stack([X, column]))
+class Likelihood:
+    """The log-likelihood of a sample as textbooks write it, in the coefficients that are not aliased."""
+
+    def __init__(self, sample: Sample, kept: np.ndarray) -> None:
+        self.kind = "counts" if sample.y.ndim == 2 else sample.family
+        self.kept = torch.eye(len(kept), dtype=torch.float64)[:, torch.as_tensor(kept)]
+        n = len(sample.X)
+        ones = [] if sample.family == "ordinal" else [np.ones(n)]
+        self.X = torch.as_tensor(np.column_stack([*ones, sample.X]))
+        self.y = torch.as_tensor(sample.y)
+        self.weight = torch.as_tensor(np.ones(n) if sample.weight is None else sample.weight)
+        self.offset = torch.as_tensor(np.zeros(n) if sample.offset is None else sample.offset)
+
+    def probabilities(self, beta: torch.Tensor) -> torch.Tensor:
+        """Return the fitted probabilities, or rates, of all observations."""
+        whole = self.kept @ beta
+        if self.kind == "multinomial":
+            eta = self.X @ whole.reshape(2, -1).T
+            return torch.softmax(torch.cat([torch.zeros_like(eta[:, :1]), eta], 1), 1)
+        if self.kind == "ordinal":
+            below = torch.sigmoid(whole[:2] - (self.X @ whole[2:] + self.offset)[:, None])
+            zero = torch.zeros_like(below[:, :1])
+            return torch.diff(torch.cat([zero, below, zero + 1.0], 1))
+        eta = self.X @ whole + self.offset
+        return torch.exp(eta) if self.kind == "poisson" else torch.sigmoid(torch.stack([eta, -eta], 1))
+
+    def __call__(self, beta: torch.Tensor) -> torch.Tensor:
+        p = self.probabilities(beta)
+        if self.kind == "poisson":
+            return self.weight @ (self.y * torch.log(p) - p)
+        if self.kind == "counts":
+            return self.weight @ (self.y * torch.log(p)).nan_to_num(0.0).sum(1)
+        column = 1 - self.y if self.kind == "binomial" else self.y
+        return self.weight @ torch.log(p.gather(1, column[:, None]))[:, 0]
+
+    def penalised(self, beta: torch.Tensor) -> torch.Tensor:
+        """Return the log-likelihood with Jeffreys' prior: the information of these families is observed."""
+        return self(beta) + 0.5 * torch.logdet(-torch.func.hessian(self)(beta))
+
+    def path(self, free: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Return the maximisers over the free coefficients as the ridge penalty vanishes, one in each row."""
+        beta, path = torch.as_tensor(start), []
+        gradient, hessian = torch.func.grad(self), torch.func.hessian(self)
+        place = torch.as_tensor(np.flatnonzero(free))
+        for alpha in ALPHAS:
+            for _ in range(100):
+                slope = (gradient(beta) - alpha * beta)[place]
+                matrix = -hessian(beta)[place][:, place] + alpha * torch.eye(len(place), dtype=torch.float64)
+                scale = matrix.diagonal().rsqrt()
+                step = scale * torch.linalg.solve(matrix * scale * scale[:, None], scale * slope)
+                here, size = self(beta) - 0.5 * alpha * beta @ beta, 1.0
+                while size > 1e-4:
+                    new = beta.index_add(0, place, size * step)
+                    if self(new) - 0.5 * alpha * new @ new >= here - 1e-12 * abs(here):
+                        break
+                    size /= 2.0
+                beta = new
+                if step.abs().max() < 1e-9 * (1.0 + beta.abs().max()):
+                    break
+            path.append(beta.numpy())
+        return np.array(path)
+
+    def supremum(self, path: np.ndarray) -> float:
+        """Return the limit of the log-likelihood, whose distance is nearly proportional to alpha."""
+        before, last = (float(self(torch.as_tensor(beta))) for beta in path[-2:])
+        return last + (last - before) / 9.0
 
 
-# ------------------------------------------------------------------------------------------- ridge minimisers
+def compare(sample: Sample, profiles: int = 1) -> tuple[dict, list[str]]:
+    """Return the verdicts that are not aliased, and the disagreements in words.
 
-
-@dataclass(frozen=True)
-class Model:
-    """The log-likelihood of a family: its gradient and Hessian in the coefficients of each class."""
-
-    family: str
-    X: np.ndarray  # with its intercept
-    y: np.ndarray
-    allowed: np.ndarray | None = None  # multinomial: the classes that each row may still take
-
-    @property
-    def classes(self) -> int:
-        """The number of classes that have coefficients."""
-        return len(np.unique(self.y)) - 1 if self.family == "multinomial" else 1
-
-    def evaluate(self, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return ``-loglike / n`` up to a constant, its gradient and its Hessian; beta is class-major."""
-        n = len(self.y)
-        eta = self.X @ beta.reshape(self.classes, -1).T
-        if self.family == "multinomial":
-            hit = (self.y[:, None] == np.unique(self.y)[1:]).astype(float)
-            full = np.column_stack([np.zeros(n), eta])
-            if self.allowed is not None:
-                full[~self.allowed] = -np.inf
-            log_p = full - logsumexp(full, axis=1, keepdims=True)
-            p = np.exp(log_p[:, 1:])
-            loss = -log_p[np.arange(n), np.searchsorted(np.unique(self.y), self.y)].sum()
-            curvature = p[:, :, None] * np.eye(self.classes) - p[:, :, None] * p[:, None, :]
-            # 1 - p loses digits where p is near 1; the other probabilities of the row give it in full.
-            others = np.exp(log_p)
-            missing = np.stack([np.delete(others, k + 1, axis=1).sum(axis=1) for k in range(self.classes)], 1)
-            slope = np.where(hit == 1.0, -missing, p)
-            for k in range(self.classes):
-                curvature[:, k, k] = p[:, k] * missing[:, k]
-        elif self.family == "poisson":
-            mean = np.exp(eta[:, 0])
-            loss = (mean - self.y * eta[:, 0]).sum()
-            slope, curvature = (mean - self.y)[:, None], mean[:, None, None]
-        else:
-            sign = 2.0 * self.y - 1.0
-            margin = sign * eta[:, 0]
-            loss = -log_expit(margin).sum()
-            slope = (-sign * expit(-margin))[:, None]
-            curvature = (expit(margin) * expit(-margin))[:, None, None]
-        gradient = (slope.T @ self.X).ravel()
-        hessian = np.einsum("iab,ic,id->acbd", curvature, self.X, self.X).reshape(beta.size, beta.size)
-        return float(loss) / n, gradient / n, hessian / n
-
-    def minimiser(self, alpha: float, beta: np.ndarray, penalised: np.ndarray) -> np.ndarray:
-        """Return the minimiser of the penalised objective by Newton's method with halved steps."""
-        penalty = alpha * penalised
-
-        def objective(at: np.ndarray) -> float:
-            with np.errstate(over="ignore"):
-                return self.evaluate(at)[0] + 0.5 * float(penalty @ at**2)
-
-        for _ in range(200):
-            _, gradient, hessian = self.evaluate(beta)
-            scale = 1.0 / np.sqrt(np.diag(hessian) + penalty + 1e-300)
-            matrix = (hessian + np.diag(penalty)) * scale * scale[:, None]
-            step = scale * np.linalg.solve(matrix, scale * (gradient + penalty * beta))
-            size, here = 1.0, objective(beta)
-            while size > 1e-3 and not objective(beta - size * step) <= here + 1e-13 * abs(here):
-                size /= 2.0
-            beta = beta - size * step
-            if np.abs(step).max() <= 1e-9 * (1.0 + np.abs(beta).max()):
-                return beta
-        raise RuntimeError(f"Newton's method did not converge at alpha = {alpha:g}; last step {step}")
-
-
-def ridge_path(model: Model, penalised: np.ndarray) -> np.ndarray:
-    """Return the minimisers for alpha = 1e-2, 1e-3, ..., 1e-10, one in each row."""
-    beta, path = np.zeros(penalised.size), []
-    for k in range(_PER_DECADE * int(DECADES[0]), _PER_DECADE * int(DECADES[-1]) + 1):
-        beta = model.minimiser(10.0 ** (-k / _PER_DECADE), beta, penalised)
-        if k % _PER_DECADE == 0:
-            path.append(beta)
-    return np.array(path)
-
-
-# ------------------------------------------------------------------------------------------------ comparison
-
-
-def limiting_estimates(sample: Sample, kept: list[int], found) -> np.ndarray:
-    """Return the maximum-likelihood estimates of the limiting model; only finite coefficients are unique."""
-    X, rows = sample.matrix[:, kept], found.limiting_rows
-    if sample.family == "multinomial":
-        model = Model("multinomial", X, sample.y, remaining_classes(sample, found))
-        return ridge_path(model, np.ones(len(kept) * model.classes))[-1]
-    # The column of a finite coefficient never depends on others there, so it is never left out.
-    X, estimates = X[rows], np.zeros(len(kept))
-    chosen: list[int] = []
-    for j in range(len(kept)):
-        if np.linalg.matrix_rank(X[:, [*chosen, j]]) > len(chosen):
-            chosen.append(j)
-    fit = sample.glm(rows, [kept[j] for j in chosen]).fit(tol=1e-12, maxiter=200)
-    estimates[chosen] = fit.params
-    return estimates
-
-
-def remaining_classes(sample: Sample, found) -> np.ndarray:
-    """Return which classes have a positive probability for each observation in the limiting model."""
-    model = model_rows(sample.X, sample.y, family="multinomial")
-    X, classes = sample.matrix, len(np.unique(sample.y))
-    allowed = sample.y[:, None] == np.unique(sample.y)
-    Z = model.rows.take(found.boundary_rows)[:, model.columns].reshape(-1, classes - 1, X.shape[1])
-    for i, row in zip(model.observations[found.boundary_rows], Z, strict=True):
-        wrong = [k + 1 for k, block in enumerate(row) if np.allclose(block, -X[i])]
-        allowed[i, wrong[0] if wrong else 0] = True  # the block of the reference is not written
-    return allowed
-
-
-def compare(sample: Sample) -> tuple[dict, list[str]]:
-    """Return the verdict on each coefficient that is not aliased, and the disagreements in words."""
-    found = prgd.separability(sample.X, sample.y, family=sample.family)
+    The ends of the intervals of so many coefficients are followed too, infinite ones first.
+    """
+    found = prgd.separability(sample.X, sample.y, family=sample.family, sample_weight=sample.weight)
     words = {name: word.value for name, word in found.coefficients.items() if word != "aliased"}
-    width = len(found.coefficients) // (len(np.unique(sample.y)) - 1 if sample.family == "multinomial" else 1)
-    kept = [j for j, word in enumerate(list(found.coefficients.values())[:width]) if word != "aliased"]
-    model = Model(sample.family, sample.matrix[:, kept], sample.y)
-    path = ridge_path(model, np.ones(len(words)))
-    wrong = []
-    if sample.family != "multinomial":
-        theirs = sample.glm(slice(None), kept).fit_regularized(alpha=1e-2, L1_wt=0.0).params
-        if np.abs(theirs - path[0]).max() > 1e-2:
-            wrong.append(f"statsmodels finds {theirs} at alpha = 1e-2, Newton's method {path[0]}")
-    finite = {k: name for k, (name, word) in enumerate(words.items()) if word == "finite"}
-    if len(finite) == len(words):
-        wrong.append("the set is not separated")
-    limits = limiting_estimates(sample, kept, found) if finite else ()
-    for k, name in finite.items():
-        if not abs(limit(path[:, k]) - limits[k]) <= CLOSE:
-            wrong.append(f"{name}: {limit(path[:, k]):.6g}, in the limiting model {limits[k]:.6g}")
-    signs = {"+inf": 1, "-inf": -1, "finite": 0}
-    for (name, word), values in zip(words.items(), path.T, strict=True):
-        sign = signs[word] if word in signs else {"+": 1, "-": -1, "0": 0}[found.max_margin_signs[name]]
-        is_open = word == "either" and sign == 0  # zero at maximum margin
-        if not (is_open or (grows(sign * values) if sign else converges(values))):
-            wrong.append(f"{name}, {word} ({sign:+d}): {np.array2string(values, precision=5)}")
+    likelihood = Likelihood(sample, np.array([name in words for name in found.coefficients]))
+    fitted = found.fit(offset=sample.offset)
+    table = [line for line in fitted.coefficients if line.name in words]
+    start = np.zeros(len(table))
+    start[:2] = [-0.5, 0.5] if sample.family == "ordinal" else 0.0
+    path = likelihood.path(np.ones(len(table), bool), start)
+    last = torch.as_tensor(path[-1])
+    wrong = [] if {"+inf", "-inf", "either"} & {*words.values()} else ["the set is not separated"]
+    information = ALPHAS[-1] * torch.eye(len(table)) - torch.func.hessian(likelihood)(last)
+    errors = torch.linalg.inv(information).diagonal().sqrt().tolist()
+    for line, values, error in zip(table, path.T, errors, strict=True):
+        if line.verdict == "finite" and error < 100.0:  # The path is too short for flatter likelihoods.
+            pairs = (line.estimate, values[-1]), (line.std_error, error)
+            far = [(a, b) for a, b in pairs if not abs(a - b) <= CLOSE * (1.0 + abs(b))]
+            wrong += [f"{line.name}: {a}, in the limit {b}" for a, b in far]
+        sign = found.max_margin_signs.get(line.name, line.verdict[0])
+        if sign in "+-" and not grows(values if sign == "+" else -values):
+            wrong.append(f"{line.name}, {line.verdict} ({sign}): {np.array2string(values, precision=5)}")
+    theirs, ours = likelihood.probabilities(last).numpy(), fitted.predict(sample.X, offset=sample.offset)
+    theirs = theirs[:, 0] if theirs.ndim > ours.ndim else theirs
+    if not np.abs(ours - theirs).max() <= CLOSE:
+        wrong.append(f"probabilities differ by {np.abs(ours - theirs).max()}")
+    order = sorted(range(len(table)), key=lambda k: (table[k].verdict == "finite", k))
+    for k in order[:profiles]:
+        wrong += profile(likelihood, table[k], k, start, likelihood.supremum(path))
+    if sample.family != "ordinal":
+        firth = found.fit("firth", offset=sample.offset, level=None).coefficients
+        beta = torch.as_tensor([line.estimate for line in firth if line.name in words])
+        slope = float(torch.func.grad(likelihood.penalised)(beta).abs().max())
+        wrong += [f"the modified score is {slope}"] * (not slope <= 1e-8)
     return words, wrong
+
+
+def profile(likelihood: Likelihood, line, k: int, start: np.ndarray, top: float) -> list[str]:
+    """Compare the statistics at the ends of an interval, and at 0, with those of the whole likelihood."""
+    wrong, free = [], np.arange(start.size) != k
+    for value, target in ((line.lower, QUANTILE), (line.upper, QUANTILE), (0.0, line.statistic)):
+        if np.isfinite(value):
+            at = np.where(free, start, value)
+            if likelihood.kind == "ordinal" and k < 2:
+                at[1 - k] = value + (1 - 2 * k)  # thresholds in their order
+            statistic = 2.0 * (top - likelihood.supremum(likelihood.path(free, at)))
+            if not abs(statistic - target) <= 1e-6 * (1.0 + target):
+                wrong.append(f"{line.name} = {value}: {statistic}, not {target}")
+    return wrong
 
 
 def grows(values: np.ndarray) -> bool:
     """Say whether values rise in each of the last decades, by steps that do not shrink."""
     steps = np.diff(values)[-_LAST:]
     return bool((steps > 0.0).all() and steps[-1] >= _SHRINKS * steps[-2])
-
-
-def converges(values: np.ndarray) -> bool:
-    """Say whether the steps of values shrink, or have vanished but for rounding."""
-    steps = np.abs(np.diff(values))
-    return bool(steps[-1] < 1e-6 or steps[-1] < _SHRINKS * steps[-2])
-
-
-def limit(values: np.ndarray) -> float:
-    """Return the limit of values whose distance from it is proportional to alpha, that is to 10^-k."""
-    return float(values[-1] + (values[-1] - values[-2]) / 9.0)

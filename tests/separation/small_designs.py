@@ -128,6 +128,9 @@ def hard_design(seed: int, index: int) -> Design:
             X[:, : (d + 1) // 2] = rng.integers(0, 2, (n, (d + 1) // 2))
         y = _response(rng, kind, X)
         note = "real"
+        if rng.random() < 0.3:  # near 2^52, nanoseconds since 1970, subnormal numbers
+            start, step = ((2.0**52, 1.0), (1.7e18, 256.0), (0.0, 5e-324))[int(rng.integers(3))]
+            X[:, -1], note = start + step * rng.integers(-9, 10, n), "real, long numbers"
         if d > 1 and rng.random() < 0.3:  # a column that is nearly a combination of others
             X[:, -1] = X[:, :-1].sum(axis=1) + 10.0 ** rng.uniform(-15, -5) * rng.standard_normal(n)
             note += ", near copy"

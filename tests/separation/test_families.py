@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from prgd.core.errors import NotFiniteError
 from prgd.regression import separability
-from prgd.regression.families import FAMILIES, limiting_rows, model_rows, possible_classes
+from prgd.regression.families import FAMILIES, limiting_rows, model_rows
 from prgd.regression.responses import read_classes
 from prgd.rows import DenseRows
 from prgd.separation.search import decide
@@ -68,7 +68,6 @@ def test_rows_by_hand(family, y, names, rows, observations, kind):
         slopes = [k for k, name in enumerate(names) if "(Intercept)" not in (name, name[1])]
         assert without.names == tuple(names[k] for k in slopes)
         assert rows_of(without) == [[row[k] for k in slopes] for row in rows]
-        assert family == "binomial" or model.rivals.tolist() == [0, 2, 1, 2, 0, 1]
 
 
 def test_counts_without_data_and_of_one_kind_each():
@@ -104,11 +103,8 @@ def test_limiting_observations_and_classes():
     found = separability(x, y, family="multinomial")
     assert found.verdict == "quasi-separable"
     assert limiting_rows(model, found.boundary_rows).tolist() == [1, 2, 3, 4]
-    possible = possible_classes(model, found.separated_rows, 5)
-    assert possible.astype(int).tolist() == [[1, 0, 0], *4 * [[0, 1, 1]]]
+    assert (found.fit().predict(x) > 0.0).tolist() == [[True, False, False], *4 * [[False, True, True]]]
     assert limiting_rows(model_rows(x, [0, 0, 1, 1, 1]), np.array([1, 2])).tolist() == [1, 2]
-    with pytest.raises(ValueError, match="for family='multinomial'; got 'binomial'"):
-        possible_classes(model_rows(x, [0, 0, 1, 1, 1]), np.array([0]), 5)
 
 
 def test_limiting_observations_of_poisson():
@@ -240,19 +236,6 @@ def test_a_verdict_is_proven_again_whatever_the_order_of_columns(library, family
     assert found.verdict in ("separable", "quasi-separable")
     assert found.check(other, y, sample_weight=weight)
     assert not found.check(library.DataFrame({"u": table["w"], "w": table["u"]}), y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_dense_and_sparse_rows_are_equal(family):
-    rng = np.random.default_rng(6)
-    x = rng.integers(-1, 2, (40, 3)).astype(np.float32)
-    y = response(family, 40, rng)
-    weight = rng.integers(0, 3, 40) + (np.arange(40) > 35)
-    forms = x, sp.csc_array(x)
-    models = [model_rows(form, y, family=family, sample_weight=weight) for form in forms]
-    assert rows_of(models[0]) == rows_of(models[1])
-    assert models[0].names == models[1].names
-    assert np.array_equal(models[0].observations, models[1].observations)
 
 
 # -------------------------------------------------------------------------------- frames, names, classes

@@ -8,7 +8,9 @@ import pytest
 from separation import oracle
 
 import prgd
+from prgd.core.threads import limited
 from prgd.proofs.elimination import short_primes
+from prgd.proofs.exact_simplex import partition_rows
 from prgd.regression import signs
 
 
@@ -60,14 +62,24 @@ def test_long_relations_of_floats_are_found(shape):
     assert found.check(X, y)
 
 
-@pytest.mark.no_cover  # The other tests of verdicts run the same lines.
-@pytest.mark.parametrize("scale", [1e150, 1e300, 1e-300, 1e-310])
-def test_units_near_the_ends_of_the_floating_range(scale):
-    for n in (12, 60):
-        X, y = quasi_separated(6, 3, n, 3)
-        found = prgd.separability(X * scale, y)
-        assert found.verdict == "quasi-separable"
-        assert found.check(X * scale, y)
+@pytest.mark.parametrize(("start", "unit"), [(0.0, 5e-324), (2.0**52, 1.0), (1.7e18, 256.0)])
+def test_columns_of_long_numbers_are_decided(start, unit):
+    # A feature that separates alone leaves the entries of the others at 0.
+    X = np.column_stack([[1.0, 2.0, 3.0, 4.0, 5.0], start + unit * np.array([1, 5, 2, 5, 3])])
+    found = prgd.separability(X, y := np.array([0, 0, 0, 1, 1]))
+    assert found.coefficients == true_words(X, y)
+    assert found.check(X, y)
+
+
+def test_a_verdict_and_its_pivots_end_when_the_seconds_are_spent():
+    X, y = quasi_separated(7, 5, 40, 0)
+    found = prgd.separability(X, y, max_seconds=1e-9)
+    assert set(found.coefficients.values()) == {"undecided"}
+    assert found.check(X, y)
+    with limited(0.0):
+        pytest.fail(f"{partition_rows(X)} in no time")
+    with pytest.raises(ValueError, match="max_seconds must be a finite number above 0; got 0"):
+        prgd.separability(X, y, max_seconds=0)
 
 
 def test_ctrl_c_among_the_coefficients_keeps_the_verdict(monkeypatch):
@@ -139,10 +151,8 @@ def test_check_sees_changed_evidence():
     ]
     for change in changes:
         other = replace(evidence, **change)
-        words = {
-            name: other.behaviours[j]
-            for name, j in zip(found.model.names, found.model.columns.tolist(), strict=True)
-        }
+        columns = zip(found.model.names, found.model.columns.tolist(), strict=True)
+        words = {name: other.behaviours[j] for name, j in columns}
         assert not replace(found, _evidence=other, coefficients=words).check(X, y), change
 
 

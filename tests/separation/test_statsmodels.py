@@ -1,9 +1,12 @@
 """Models and results of statsmodels: which are read, how their coefficients are called, what is refused."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import prgd
 from prgd.regression.statsmodels import read_model
@@ -25,6 +28,7 @@ DATA = pd.DataFrame(
         "losses": RNG.integers(0, 3, N),
     }
 )
+X, MODEL = DATA[["x"]], LogisticRegression()
 BINOMIAL, POISSON = sm.families.Binomial, sm.families.Poisson
 
 
@@ -160,15 +164,52 @@ def test_a_note_tells_that_a_penalty_is_ignored(make):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "words", "line"),
     [
-        (("y ~ x", DATA), r"got 'y ~ x'. Call separability.from_formula\(formula, data\)"),
-        ((smf.logit("y ~ x", DATA),), r"got Logit. Call separability.from_statsmodels"),
+        (("y ~ x", DATA), {}, "got 'y ~ x'. Call separability.from_formula('y ~ x', data)"),
+        ((DATA, "y ~ x"), {}, "got DataFrame. Call separability.from_formula('y ~ x', data)"),
+        ((DATA, "y"), {}, "Call separability(data.drop(columns='y'), data['y'])"),
+        (("rows.npy",), {}, "Call separability(prgd.open_rows('rows.npy', y))"),
+        ((), {"formula": "y ~ x", "method": "detect_separation"}, "from_formula('y ~ x', data)"),
+        ((X,), {"data": DATA}, "takes no data=. Call separability.from_formula('y ~ x1 + x2', data)"),
+        ((X, DATA.y), {"weights": [1]}, "no weights=. Call separability(X, y, sample_weight=weights)"),
+        ((X, DATA.y), {"method": "detect_separation"}, "Call separability(X, y): no verdict depends on it"),
+        ((X, DATA.y), {"offset": DATA.x}, "Call separability(X, y).fit(offset=offset): no verdict"),
+        ((smf.logit("y ~ x", DATA),), {}, "got Logit. Call separability.from_statsmodels(results)"),
+        ((MODEL, X, DATA.y), {}, "got LogisticRegression. Call separability(X, y) with the data"),
+        ((make_pipeline(MODEL),), {}, "Call separability(model[:-1].transform(X), y) with the data"),
     ],
 )
-def test_separability_names_the_other_entrances(given, words):
-    with pytest.raises(TypeError, match=words):
-        prgd.separability(*given)
+def test_the_words_of_other_tools_are_answered_with_the_line_to_type(given, words, line):
+    with pytest.raises(TypeError, match=re.escape(line)):
+        prgd.separability(*given, **words)
+
+
+def test_other_doors_answer_too():
+    with pytest.raises(TypeError, match="formula, data, sample_weight=weights"):
+        prgd.separability.from_formula("y ~ x", DATA, weights="w")
+    with pytest.raises(TypeError, match=r"got LogisticRegression. Call separability\(X, y\) with"):
+        prgd.separability.from_statsmodels(MODEL)
+    with pytest.raises(TypeError, match=r"takes no weights=.*, which reads it from the model"):
+        prgd.separability.from_statsmodels(smf.logit("y ~ x", DATA), weights=[1])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("exog", None, "exog of the model must hold numbers"),
+        ("exog", np.ones(5), "a name for each column of exog"),
+        ("exog", np.ones((5, 9)), "a name for each column of exog"),
+        ("exog", np.ones((5, 1)), "a name for each column of exog"),
+        ("exog", np.array([[2**53 + 1, 1]] * 5, object), "cannot hold 9007199254740993 exactly"),
+        ("endog", np.array(["a"] * 5), "endog of the model must hold"),
+    ],
+)
+def test_a_model_that_was_changed_is_refused_in_one_sentence(field, value, words):
+    model = sm.Logit([0, 1, 0, 1, 1], np.column_stack([np.ones(5), np.arange(5.0)]))
+    setattr(model, field, value)
+    with pytest.raises((ValueError, TypeError), match=words):
+        prgd.separability.from_statsmodels(model)
 
 
 def test_check_asks_for_the_model():
@@ -198,7 +239,7 @@ def test_counts_in_two_columns():
     expected = as_formula("cbind(wins, losses) ~ x + g")
     found = verdicts(model)
     assert {name.replace("Intercept", "(Intercept)"): word for name, word in found.items()} == expected
-    assert (read_model(model).sample_weight == DATA.wins + DATA.losses).all()  # without trials a row is out
+    assert (read_model(model).y == DATA[["wins", "losses"]]).all(axis=None)
 
 
 def test_weights():
@@ -214,10 +255,10 @@ def test_poisson_with_exposure():
     expected = {"Intercept": "finite", "g[T.b]": "finite", "g[T.c]": "-inf", "x": "finite"}
     model = smf.poisson("count ~ x + g", DATA, exposure=np.full(N, 2.0))
     assert verdicts(model) == expected
-    assert "The exposure of the model is ignored" in str(prgd.separability.from_statsmodels(model))
+    assert "exposure of the model does not change" in str(prgd.separability.from_statsmodels(model))
     model = smf.glm("count ~ x + g", DATA, family=POISSON(), offset=np.ones(N))
     assert verdicts(model) == expected
-    assert read_model(model).notes[0].startswith("The offset of the model is ignored")
+    assert read_model(model).notes[0].startswith("The offset of the model does not change")
     assert read_model(smf.glm("count ~ x + g", DATA, family=POISSON())).notes == ()
 
 
@@ -252,7 +293,7 @@ def test_ordinal():
             lambda: sm.GLM(DATA["count"], DATA[["x"]], family=POISSON(sm.families.links.Sqrt())),
             "got GLM with the family Poisson and the link Sqrt",
         ),
-        (lambda: "y ~ x", "got str"),
+        (lambda: "y ~ x", "got 'y ~ x'. Call separability.from_formula"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")

@@ -52,7 +52,7 @@ def test_rows_involved_are_separated_and_not_zero_in_the_column(quasi):
 @pytest.mark.parametrize("family", ["multinomial", "poisson"])
 def test_rows_involved_are_observations(family, block, monkeypatch):
     monkeypatch.setattr(lifted_rows, "_BLOCK_ENTRIES", block)
-    monkeypatch.setattr(lifted_rows, "_MIN_STORED_ROWS", block)
+    monkeypatch.setattr(lifted_rows, "_STORED_ROWS", block)
     rng = np.random.default_rng(0)
     design = rng.integers(0, 2, (30, 3)).astype(float)
     model = model_rows(design, rng.integers(0, 3, 30), family=family)
@@ -70,8 +70,9 @@ def test_rows_involved_are_observations(family, block, monkeypatch):
 def test_text_of_quasi_separation(quasi):
     lines = str(quasi).splitlines()
     assert lines[0] == "quasi-separable: x0 is infinite; (Intercept) and x1 are finite."
-    assert lines[1] == "  the event is yes, against no: a coefficient of +inf is for it."
-    assert lines[2].startswith("  quasi-complete separation: a hyperplane has no row on its wrong side")
+    assert lines[1] == "  all 2 rows with x0 > 0 have y yes."
+    assert lines[2] == "  the event is yes, against no: a coefficient of +inf is for it."
+    assert lines[3].startswith("  quasi-complete separation: a hyperplane has no row on its wrong side")
     assert max(map(len, lines)) <= 100
     table = lines[lines.index(next(line for line in lines if line.startswith("coefficient"))) :]
     assert [line.split() for line in table[2:5]] == [
@@ -87,7 +88,6 @@ def test_text_of_complete_separation_says_that_all_are_infinite():
     text = str(found)
     assert "separation is complete, so all 3 coefficients are infinite ((Intercept), x0 and x1)" in text
     assert "All of these coefficients are infinite" in found.advice
-    assert "Firth" in found.advice
     assert "drop columns that tell the classes apart (x0" in found.advice
     assert "maximum margin: " in text
     assert "the data allow both signs" in text
@@ -139,19 +139,14 @@ def test_undecided_coefficients(quasi):
     assert found.advice.startswith("Whether all estimates are finite is not known")
     found = with_words(quasi, {"a": "undecided", "b": "+inf"})
     assert found.advice == "b is infinite: drop b, or use Firth's penalty or a prior."
-    found = with_words(quasi, {"a": "undecided", "b": "undecided"})
-    assert "Maximum likelihood" not in str(found)
 
 
 def test_rows_of_counts_are_observations():
     counts = np.array([[1, 1], [2, 1], [3, 0], [0, 2], [2, 0]])
-    found = prgd.separability.from_formula(
-        "cbind(a, b) ~ g", {"a": counts[:, 0], "b": counts[:, 1], "g": [0, 0, 0, 0, 1]}
-    )
+    data = {"a": counts[:, 0], "b": counts[:, 1], "g": [0, 0, 0, 0, 1]}
+    found = prgd.separability.from_formula("cbind(a, b) ~ g", data)
     assert found.fitted_rows.tolist() == [4]
-    assert "strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3)" in str(
-        found
-    )
+    assert "on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3)" in str(found)
 
 
 # Advice -------------------------------------------------------------------------------------------------
@@ -168,13 +163,10 @@ def test_rows_of_counts_are_observations():
         ({"a": "finite", "dose[mg]": "+inf"}, "drop dose[mg], or use"),
         ({"a": "finite", "(Intercept)": "+inf"}, "(Intercept) is infinite: use Firth's penalty or a prior;"),
         ({"a": "aliased", "b": "finite"}, "Drop a: it is a combination of other columns"),
-        (
-            {("k", "x"): "+inf", ("k", "z"): "finite", ("l", "x"): "either"},
-            "k: x and l: x are infinite: drop",
-        ),
+        ({("k", "x"): "+inf", ("k", "z"): "finite", ("l", "x"): "either"}, "k: x and l: x are infinite: d"),
         (
             {f"x{j}": "finite" if j else "+inf" for j in range(9)},
-            "x1, x2, x3, x4 and 4 more can be estimated from the 4 limiting_rows alone.",
+            "fit() estimates x1, x2, x3, x4 and 4 more from the 4 limiting_rows.",
         ),
     ],
 )
@@ -182,26 +174,14 @@ def test_advice_names_columns_and_levels(quasi, words, advice):
     assert advice in with_words(quasi, words).advice
 
 
-def test_advice_on_rows_that_lose_some_of_their_classes():
-    x = [[0.0], [0.0], [1.0], [1.0], [1.0]]
-    found = prgd.separability(x, list("ababc"), family="multinomial")
-    assert "b: x0 can be estimated from the 5 limiting_rows alone, but not by a plain refit" in found.advice
-    copy = pickle.loads(pickle.dumps(found))  # noqa: S301
-    assert copy.advice == found.advice
-
-
-@pytest.mark.parametrize(
-    ("family", "y", "why"),
-    [("poisson", [0, 0, 1, 2, 0, 3], "zeros alone"), ("binomial", [1, 1, 0, 1, 1, 0], "one outcome alone")],
-)
-def test_advice_names_a_reference_level_of_one_outcome(family, y, why):
+@pytest.mark.parametrize(("family", "y"), [("poisson", [0, 0, 1, 2, 0, 3]), ("binomial", [1, 1, 0, 1, 1, 0])])
+def test_advice_names_a_reference_level_of_one_outcome(family, y):
     data = {"y": y, "x": [1, 2, 3, 4, 6, 5], "g": list("uuvvww")}
     found = prgd.separability.from_formula("y ~ g", data, family=family)
     assert found.references == {"g": ("u", "v")}
     assert found.advice.startswith("No coefficient has a finite estimate, but the fitted values of the 4 lim")
-    assert f"take another reference level of g, such as C(g, Treatment('v')), since level u has {why}" in (
-        found.advice
-    )
+    assert "take another reference level of g, such as C(g, Treatment('v')), since" in found.advice
+    assert f"all 2 rows with g u have y {y[0]}." in str(found)
     copy = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert copy.advice == found.advice
     found = prgd.separability.from_formula("y ~ C(g, Treatment('v'))", data, family=family)
@@ -279,9 +259,8 @@ def test_json_has_all_coefficients():
 def test_html_escapes_names_and_closes_its_tags():
     data = {"y": [0, 1, 0, 1, 1], "a<b>": [0, 0, 0, 0, 1]}
     found = prgd.separability.from_formula("y ~ `a<b>`", data)
-    page = fromstring(found._repr_html_())  # noqa: S314 - written here
-    cells = ["".join(cell.itertext()) for cell in page.iter("td")]
-    assert cells[3:5] == ["a<b>", "+inf"]
+    cells = list(fromstring(found._repr_html_()).iter("td"))  # noqa: S314 - written here
+    assert ["".join(cell.itertext()) for cell in cells[3:5]] == ["a<b>", "+inf"]
     assert 'class="infinite"' in found._repr_html_()
 
 

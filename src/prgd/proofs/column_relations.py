@@ -1,18 +1,24 @@
-"""Exact linear relations between the columns of some rows."""
+r"""Exact linear relations between the columns of some rows, and Gram matrices that prove that there are none.
+
+With ``a_i = p_i z_i`` the rows of A, ``H = A^T A`` and ``r = Z^T p``, the weights ``q_i = p_i (1 - a_i . H^-1
+r)`` balance the rows exactly, and all are positive if ``r . H^-1 r < 1``. A factorisation in floats that
+succeeds although a multiple of the identity is subtracted from H bounds the smallest eigenvalue of H from
+below (Rump, 2006, Verification of positive definiteness). Columns that share no row, such as the dummies of a
+factor, are eliminated first: their part of H is diagonal, and only what is left is factorised as a dense one.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.core.arithmetic import integer_multiple
+from prgd.core.arithmetic import BOUND_FACTOR, EPSILON, SMALLEST, integer_multiple, rounding_factor
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.elimination import eliminated, short_primes
-from prgd.proofs.lifted_rows import LiftedRows, spread
+from prgd.proofs.lifted_rows import LiftedRows, largest, spread, times_powers
 from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
@@ -24,8 +30,9 @@ ROUNDING = 1e-9  # a residual below this fraction of the column counts as roundi
 _SMALL_TERM = 1e-6  # terms below this fraction of the largest are left out of a combination
 _MAX_WIDTH = 1500  # columns up to which relations up to rounding are looked for
 _MAX_WORK = 2e11  # rows times squared columns up to which they are
-_FIRST_ROWS = 2  # rows for each column that are asked first
-_INDEPENDENT = 1e-8  # a diagonal of R above this fraction of the first proves full column rank
+# Squares of larger numbers are not rounded to multiples of the smallest float.
+_FAR_FROM_UNDERFLOW = 2.0**-400
+_CROWDED = 8  # columns that meet so many times as many columns as most do are not eliminated first
 
 
 class ColumnStructure(NamedTuple):
@@ -97,30 +104,23 @@ def structure_of(
 
 
 def column_structure(
-    rows: LiftedRows,
-    index: Indices,
-    max_digits: int = _RELATION_DIGITS,
-    order: Sequence[int] | None = None,
+    rows: LiftedRows, index: Indices, max_digits: int = _RELATION_DIGITS, order: Sequence[int] | None = None
 ) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
-    Columns that are independent of those before them, in the given order or in one that rounding suggests,
-    are kept. The answer is None if even those few rows are too large to copy. Numbers of relations have about
-    11 bits for each of ``max_digits``.
+    Columns that are independent of those before them, in the given order, are kept. The answer is None if
+    even those few rows are too large to copy. Numbers of relations have about 11 bits for each of
+    ``max_digits``.
     """
     few = 4 * rows.width
     used = spread(index, few)
     max_relations = _MAX_RELATIONS if order is None else rows.width
     if order is None:
-        order, sizes, empty = _column_order(rows, used)
-        is_full = sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(
-            initial=0.0
-        )
+        filled, empty = independent_columns(rows, index if rows.rows.is_sparse else used)
         zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
-        # Columns that are independent on some rows are so on all; those that are zero on some may not be.
-        if is_full and rows_obeying(rows, zeros, index).size == index.size:
-            return ColumnStructure(order, empty, index[:0], np.empty((0, rows.width)), zeros)
-        order = [*order, *empty]
+        if filled and rows_obeying(rows, zeros, index).size == index.size:
+            return ColumnStructure(filled, empty, index[:0], np.empty((0, rows.width)), zeros)
+        order = [*np.setdiff1d(np.arange(rows.width), empty).tolist(), *empty]
     primes = short_primes()
     prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
@@ -139,21 +139,16 @@ def column_structure(
     return None
 
 
-def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, list[int]]:
-    """Return the columns of some rows, the most independent first, and the diagonal of R that ranks them.
-
-    Columns that are zero on all of these rows are not among them; they are the third part of the answer.
-    """
-    from scipy.linalg import qr
-
-    largest = largest_entries(rows, index)
-    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
-
-    blocks = (np.ldexp(Z[:, filled], powers[filled]) for _, Z in rows.blocks(index))
-    scaled = (np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None]) for Z in blocks)
-    R = triangular_factor(scaled, filled.size)
-    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
-    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
+def independent_columns(rows: LiftedRows, index: Indices) -> tuple[list[int], list[int]]:
+    """Return the columns that are not zero on some rows, none unless that is proven, and the others."""
+    Z = rows.stored(index)
+    if Z is None:
+        return [], []
+    is_filled = largest(Z, 0) > 0.0
+    filled = np.flatnonzero(is_filled)
+    A = weighted(Z[:, filled], np.ones(Z.shape[0]))
+    is_proven = A is not None and absorbs(A, slack=0.0)
+    return filled.tolist() if is_proven else [], np.flatnonzero(~is_filled).tolist()
 
 
 def largest_entries(rows: LiftedRows, index: Indices) -> Array:
@@ -177,6 +172,8 @@ def triangular_factor(blocks: Iterable[Array], width: int) -> Array:
 
 def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices) -> Indices:
     """Return those of the rows on which every relation ``sum_j k_j z_ij = 0`` holds exactly."""
+    from scipy.sparse import csr_array
+
     if not relations:
         return index
     columns = sorted({j for relation in relations for j in relation})
@@ -186,14 +183,14 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
     factors = np.zeros((len(columns), len(relations) if size < _EXACT else 0))
     for i in range(factors.shape[1]):
         factors[[place[j] for j in relations[i]], i] = integers[i]
-    kept = []
+    kept, thin = [], csr_array(factors)
     for part, Z in rows.blocks(index, as_stored=True):
         Z = Z[:, columns]
-        values = Z if isinstance(Z, np.ndarray) else Z.data
+        values = _values(Z)
         # Sums of integers below 2**53 are exact in float64.
-        largest = np.abs(values).max(initial=0.0)
-        if size < _EXACT and size * largest < _EXACT and (values == np.rint(values)).all():
-            good = ~(Z @ factors).any(axis=1)
+        fits = size < _EXACT and size * np.abs(values).max(initial=0.0) < _EXACT
+        if fits and (values == np.rint(values)).all():
+            good = ~(Z @ factors).any(axis=1) if Z is values else abs(Z @ thin).sum(axis=1) == 0.0
         else:
             Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
             good = np.ones(len(Z), np.bool_)
@@ -212,39 +209,30 @@ class NearRelation(NamedTuple):
     residual: float
 
 
-def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
+def near_relations(rows: LiftedRows) -> list[NearRelation]:
     """Return the columns that are combinations of earlier ones up to rounding, in order.
 
     Parameters
     ----------
     rows : LiftedRows
         Their columns must be independent.
-    basis : ndarray of int
-        Some rows on which the columns are independent.
 
     Examples
     --------
     >>> x = np.array([[0.1], [0.2], [0.3], [0.7]])
     >>> rows = LiftedRows(np.hstack([x, 3.0 * x]), None, fit_intercept=False)
     >>> [(found.column, {k: round(c, 6) for k, c in found.terms.items()})
-    ...  for found in near_relations(rows, rows.counted)]
+    ...  for found in near_relations(rows)]
     [(1, {0: 3.0})]
     """
     index, width = rows.counted, rows.width
     if not 1 < width <= _MAX_WIDTH or index.size * width**2 > _MAX_WORK:
         return []
+    # The smallest singular value that this proves is far above rounding.
+    if len(independent_columns(rows, index)[0]) == width:
+        return []
     powers = -np.frexp(largest_entries(rows, index))[1]
-
-    def factor(index: Indices) -> Array:
-        return triangular_factor((np.ldexp(Z, powers) for _, Z in rows.blocks(index)), width)
-
-    some = np.union1d(basis, spread(index, _FIRST_ROWS * width))
-    if some.size < index.size:
-        # A residual is larger on all rows than on some, and a scaled column has norm sqrt(n) at most.
-        smallest = np.abs(np.diag(factor(some))).min()
-        if smallest > ROUNDING * math.sqrt(index.size):
-            return []
-    R = factor(index)
+    R = triangular_factor((np.ldexp(Z, powers) for _, Z in rows.blocks(index)), width)
     sizes = np.linalg.norm(R, axis=0)
     R = R / sizes
     is_small, found = np.abs(np.diag(R)) < ROUNDING, []
@@ -259,3 +247,114 @@ def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
             terms = dict(zip(before[large].tolist(), factors[large].tolist(), strict=True))
             found.append(NearRelation(j, terms, residual))
     return found
+
+
+def gram(A: Any) -> Any:
+    """Return ``A^T A`` of a dense or CSR array, CSR if it is sparse."""
+    return A.T @ A if isinstance(A, np.ndarray) else (A.T @ A).tocsr()
+
+
+def disjoint_columns(H: Any) -> Indices:
+    """Return columns whose products with each other are zero in a Gram matrix; none if it is dense."""
+    if isinstance(H, np.ndarray) or not H.nnz:
+        return np.empty(0, np.int64)
+    degrees = np.diff(H.indptr)
+    is_open = degrees <= _CROWDED * np.median(degrees)
+    found = []
+    for j in np.flatnonzero(is_open).tolist():
+        if is_open[j]:
+            is_open[H.indices[H.indptr[j] : H.indptr[j + 1]]] = False
+            found.append(j)
+    return np.array(found, np.int64)
+
+
+def gram_solver(H: Any, first: Indices, shift: float = 0.0) -> Callable[[Array], Array] | None:
+    """Factorise H plus a multiple of the identity; None if that is not positive definite to rounding.
+
+    Parameters
+    ----------
+    H : ndarray or CSR array of shape (r, r)
+    first : ndarray of int
+        What `disjoint_columns` returns.
+    shift : float
+        The multiple, which may be negative.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    h = H.diagonal()[first] + shift
+    if not (h > 0.0).all():
+        return None
+    rest = np.setdiff1d(np.arange(H.shape[0]), first)
+    if first.size:
+        B, S = H[first][:, rest], H[rest][:, rest].toarray()
+        if rest.size:
+            root = B.multiply(1.0 / np.sqrt(h)[:, None]).tocsr()
+            S -= (root.T @ root).toarray()
+    else:
+        S = H.copy() if isinstance(H, np.ndarray) else H.toarray()
+    S.flat[:: rest.size + 1] += shift
+    factor, failure = dpotrf(S.T, lower=True, clean=False, overwrite_a=True) if rest.size else (S, 0)
+    if failure or not np.isfinite(factor.diagonal()).all():
+        return None
+    if not first.size:
+        return lambda b: np.asarray(dpotrs(factor, b, lower=True)[0])
+
+    def solve(b: Array) -> Array:
+        x, begun = np.empty_like(b), b[first] / h
+        if rest.size:
+            x[rest] = dpotrs(factor, b[rest] - B.T @ begun, lower=True)[0]
+            begun -= (B @ x[rest]) / h
+        x[first] = begun
+        return x
+
+    return solve
+
+
+def weighted(Z: Any, p: Array) -> Any:
+    """Return ``p_i Z_ij 2**c_j`` with columns of norms near 1; None if it leaves the floating range."""
+    with np.errstate(all="ignore"):
+        A = times_weights(Z, p)
+        for size in (largest, lambda A, axis: np.sqrt((A**2).sum(axis=axis))):
+            A = times_powers(A, 0, -np.frexp(np.asarray(size(A, 0)))[1])
+        sizes = np.abs(_values(A))
+        smallest = float(sizes.min(initial=1.0, where=sizes > 0.0))
+    # A product that underflowed would be zero where the entry is not.
+    is_whole = np.count_nonzero(sizes) == np.count_nonzero(_values(Z)) and np.isfinite(sizes).all()
+    return A if is_whole and smallest > _FAR_FROM_UNDERFLOW else None
+
+
+def times_weights(Z: Any, p: Array) -> Any:
+    """Multiply the rows of a dense or CSR array by numbers."""
+    if isinstance(Z, np.ndarray):
+        return Z * p[:, None]
+    return type(Z)((Z.data * np.repeat(p, np.diff(Z.indptr)), Z.indices, Z.indptr), shape=Z.shape)
+
+
+def _values(Z: Any) -> Array:
+    return Z if isinstance(Z, np.ndarray) else Z.data
+
+
+def absorbs(A: Any, slack: float = 1.0) -> bool:
+    """Prove that A has full column rank, and for r its column sums that ``r . H^-1 r < 1``.
+
+    Parameters
+    ----------
+    A : ndarray or CSR array of shape (n, r)
+        What `weighted` returns: each entry is within two roundings of the true one.
+    slack : float
+        0 leaves r out and proves the rank alone.
+    """
+    n, r = A.shape
+    H, sizes = gram(A), abs(A)
+    first = disjoint_columns(H)
+    unit = rounding_factor(n + 6)
+    sums, totals = np.asarray(A.sum(axis=0)).ravel(), np.asarray(sizes.sum(axis=0)).ravel()
+    residual = BOUND_FACTOR * (np.abs(sums) + unit * totals)
+    needed = slack * float(residual @ residual)
+    # The rounding of H is below a fraction of |A|^T |A|, whose norm its largest row sum bounds.
+    rounding = unit * float((sizes.T @ np.asarray(sizes.sum(axis=1)).ravel()).max(initial=0.0))
+    # That of Cholesky's factors is below a fraction of the trace, that of the elimination before another.
+    trace = float(H.diagonal().sum())
+    rounding += (rounding_factor(r + 4) + 3.0 * rounding_factor(first.size + 10)) * trace
+    shift = 2.0 * BOUND_FACTOR * (needed + rounding + 4.0 * EPSILON + n * r * SMALLEST)
+    return shift < 1.0 and gram_solver(H, first, -shift) is not None

@@ -124,12 +124,15 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
     return (near if index is None else index[near]).astype(np.int64)
 
 
-def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
-    """Return a lower bound of ``min_i <v, z_i> / ||w||`` for ``v = (w, b)``, -inf if it is not positive."""
-    v = shortened(v)
+def exact_lower(rows: LiftedRows, v: RationalVector, square: Fraction | None = None) -> float:
+    """Return a lower bound of ``min_i <v, z_i> / ||w||`` for ``v = (w, b)``, -inf if it is not positive.
+
+    ``square`` is ``||w||^2`` if v does not hold all of w.
+    """
+    v = shortened(v) if square is None else v
     rounded = nearest_floats(v)
     index = _candidates(rows, rounded, _relative_error(rows, rounded, v), None)
-    square = sum((x * x for x in v[: rows.d]), Fraction(0))
+    square = sum((x * x for x in v[: rows.d]), Fraction(0)) if square is None else square
     if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
         return -math.inf
     margin = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z) / Fraction(root_up(square))
@@ -142,4 +145,10 @@ def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:
     """Say whether a direction is positive on the separated rows, and exactly zero on the boundary rows."""
     is_positive = smallest_margin(rows, nearest_floats(v), v, separated).margin > 0.0
-    return is_positive and all(vanishes(Z, v).all() for _, Z in rows.blocks(boundary))
+    used = [j for j, value in enumerate(v) if value]
+    for _, Z in rows.blocks(boundary, as_stored=True) if is_positive else ():
+        Z = Z[:, used]
+        Z = Z if isinstance(Z, np.ndarray) else Z[np.diff(Z.indptr) > 0].toarray()
+        if not vanishes(Z, [v[j] for j in used]).all():
+            return False
+    return is_positive

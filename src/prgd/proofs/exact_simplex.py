@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Mask, RationalVector
 from prgd.proofs.modular import IntegerMatrix
 
@@ -39,6 +40,7 @@ class _Tableau:
 
     def pivot(self, k: int, j: int) -> None:
         """Make p_j basic in row k, by Edmonds' steps, whose divisions leave no remainder."""
+        check_time()
         row = self.T[k] if self.T[k, j] > 0 else -self.T[k]
         pivot = row[j]
         self.T = (self.T * pivot - np.outer(self.T[:, j], row)) // self.denominator

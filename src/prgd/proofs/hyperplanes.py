@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import EPSILON, SMALLEST, UNIT_ROUNDOFF
-from prgd.core.types import Array, Indices, Intercept
+from prgd.core.arithmetic import EPSILON, SMALLEST, UNIT_ROUNDOFF, nearest_floats
+from prgd.core.types import Array, Indices, Intercept, RationalVector
 from prgd.norms import L2, norm
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_margin, accurate_upper, is_on_simplex, weights_at
 from prgd.problem.certificate import Certificate, DualWeights, over_length
 from prgd.proofs.column_relations import column_structure
-from prgd.proofs.directions import exact_lower
+from prgd.proofs.directions import MAX_EXACT_ENTRIES, exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import prove_integer_weights, prove_weights
 from prgd.rows.blocks import pair_rows
@@ -31,7 +32,7 @@ def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, boo
     """
     found = _lower_again(problem, stated)
     weights, tolerance = stated.dual_weights, 1e-12
-    if weights is None and stated.w_upper is not None:
+    if weights is None and stated.w_upper is not None and stated.w_upper.shape == problem.shape:
         weights, tolerance = weights_at(problem, stated.w_upper), 1e-9
     if weights is not None and is_on_simplex(problem, weights):
         if stated.upper == 0.0 and proves_overlap(problem, weights):
@@ -43,7 +44,21 @@ def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, boo
     sizes = [size for size in (abs(found.lower), found.upper) if math.isfinite(size)]
     is_valid = found.lower >= stated.lower - 1e-12 * max(sizes, default=0.0) - least
     is_valid &= found.lower > 0.0 or stated.lower <= least  # no rounding makes a margin positive
-    return found, bool(is_valid and found.upper * (1.0 - tolerance) <= stated.upper + least)
+    is_valid &= found.upper * (1.0 - tolerance) <= stated.upper + least
+    return found, bool(is_valid and _agrees(problem, stated))
+
+
+def _agrees(problem: Problem, stated: Certificate) -> bool:
+    """Say whether numbers are the roundings of exact witnesses, and weights balance rows that overlap."""
+    p, w = stated.dual_weights, np.append(np.asarray(stated.w), stated.intercept)
+    values, integers = (w, ()) if p is None else (p.values, p.integers or ())
+    balanced = 1e-4 * problem.max_norm * problem.norm.dual_ratio(problem.shape) + 1e-300
+    exact: Any = [(w, stated.exact_w or ()), (values, [Fraction(k, sum(integers)) for k in integers])]
+    return (
+        (problem.fit_intercept or not np.any(stated.intercept))
+        and (stated.upper > 0.0 or p is None or accurate_upper(problem, p) <= balanced)
+        and all(np.allclose(v[: len(x)], nearest_floats(x), 1e-9, 1e-300) for v, x in exact)
+    )
 
 
 def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
@@ -51,24 +66,36 @@ def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     found, exact, w = Certificate(), stated.exact_w, stated.w
     if w is None or w.shape != problem.shape or np.shape(stated.intercept) != problem.shape[:-1]:
         return found
-    is_plain = problem.norm == L2() and not problem.is_joint  # `exact_lower` is about these
     if exact is not None:
-        if not is_plain:
-            return found
-        rows = LiftedRows.of(problem)
-        if len(exact) != rows.width:
-            return found
-        return found.with_lower(exact_lower(rows, exact), w, stated.intercept, exact)
+        return found.with_lower(rational_lower(problem, exact), w, stated.intercept, exact)
     if not norm(w) > 0.0:
         return found
     scale = int(np.frexp(np.abs(w).max())[1])  # a power of two keeps the digits of w and of products
     w, b = np.ldexp(w, -scale), np.ldexp(stated.intercept, -scale)
+    if not np.isfinite(b).all():
+        return found
     found = found.with_lower(_at_intercept(problem, w, b if problem.is_joint else float(b)), w, b)
-    if found.lower < stated.lower and is_plain:  # products beyond the floating range
-        rows = LiftedRows.of(problem)
-        exact = tuple(Fraction(float(v)) for v in [*w, float(b)][: rows.width])
-        found = found.with_lower(exact_lower(rows, exact), w, b)
+    if found.lower < stated.lower:  # products beyond the floating range
+        numbers = [*w.ravel().tolist(), *np.atleast_1d(b).tolist()]
+        exact = tuple(map(Fraction, numbers if problem.is_joint or problem.fit_intercept else numbers[:-1]))
+        found = found.with_lower(rational_lower(problem, exact), w, b)
     return found
+
+
+def rational_lower(problem: Problem, exact: RationalVector) -> float:
+    """Return a lower bound of the margin of a witness `Certificate.exact_w` in l2, -inf if none is proven."""
+    if not problem.is_joint:
+        rows = LiftedRows.of(problem)
+        is_about = problem.norm == L2() and len(exact) == rows.width
+        return exact_lower(rows, exact) if is_about else -math.inf
+    K, d = problem.shape
+    if problem.norm != L2() or len(exact) != K * (d + 1) or problem.n_terms * d > MAX_EXACT_ENTRIES:
+        return -math.inf
+    pairs = np.isfinite(problem.counted(problem.ask(problem.coding.margins_at(np.zeros((K, d))))))
+    W, b = np.array(exact[: K * d], dtype=object).reshape(K, d), np.array(exact[K * d :], dtype=object)
+    v = (*(W[:-1] - W[-1]).ravel(), *(b[: (K - 1) * problem.fit_intercept] - b[-1]))
+    square = sum((x * x for x in exact[: K * d]), Fraction(0))
+    return exact_lower(lifted_pairs(problem, np.flatnonzero(pairs)), v, square)
 
 
 def _at_intercept(problem: Problem, w: Array, intercept: Intercept) -> float:

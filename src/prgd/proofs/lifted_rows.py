@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 from prgd.core.types import Array, Indices, Intercept, Mask
 from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
-from prgd.rows.blocks import times_signs
+from prgd.rows.blocks import stack_blocks, times_signs
 
 _BLOCK_ENTRIES = 2**20  # entries of the block of rows that is held at a time
-_MIN_STORED_ROWS = 256  # rows of a block of CSR rows, at least: one call of SciPy for each
+_STORED_ROWS = 2**13  # rows of a block of CSR rows
 MAX_DENSE_ENTRIES = 2**25  # entries of the rows that carry a proof, which are copied as a dense array
 
 
@@ -103,24 +104,24 @@ class LiftedRows:
         blocks = [Z for _, Z in self.blocks(np.asarray(index, np.int64))]
         return np.concatenate(blocks) if blocks else np.empty((0, self.width))
 
-    def sparse(self, index: Indices, max_entries: int) -> Any:
-        """Return some of the rows as a CSR array, or None if they have more than ``max_entries`` entries."""
-        from scipy.sparse import csr_array, vstack
+    def stored(self, index: Indices, max_entries: float = math.inf, *, as_csr: bool = False) -> Any:
+        """Return some of the rows, dense or CSR as they are stored; None if they have too many entries."""
+        from scipy.sparse import csr_array
 
         parts, size = [], 0
         for _, Z in self.blocks(index, as_stored=True):
-            parts.append(csr_array(Z))
-            size += parts[-1].nnz
-            if size > max_entries:
+            parts.append(csr_array(Z) if as_csr else Z)
+            size += parts[-1].size
+            if size > min(max_entries, MAX_DENSE_ENTRIES):
                 return None
-        return vstack(parts, format="csr")
+        return stack_blocks(parts) if parts else np.empty((0, self.width))
 
     def blocks(self, index: Indices, *, as_stored: bool = False) -> Iterator[tuple[Indices, Any]]:
         """Yield rows in parts that fit in memory, with their indices, in one pass over the data.
 
         The parts are dense arrays, or CSR arrays if the rows are stored so and ``as_stored`` is given.
         """
-        step = max(_MIN_STORED_ROWS if as_stored else 1, _BLOCK_ENTRIES // self.width)
+        step = _STORED_ROWS if as_stored and self.rows.is_sparse else max(1, _BLOCK_ENTRIES // self.width)
         for start, piece in self.rows.pieces():
             first, last = (int(k) for k in np.searchsorted(index, [start, start + piece.n]))
             for k in range(first, last, step):
@@ -204,22 +205,22 @@ def balance(Z: Any) -> tuple[Any, Indices, Indices]:
     powers = [np.zeros(count, np.int64) for count in reversed(Z.shape)]
     for axis in (0, 1):
         # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
-        powers[axis] -= np.frexp(_largest(Z, axis))[1]
-        squares = np.asarray((_times_powers(Z, axis, powers[axis]) ** 2).sum(axis=axis))
+        powers[axis] -= np.frexp(largest(Z, axis))[1]
+        squares = np.asarray((times_powers(Z, axis, powers[axis]) ** 2).sum(axis=axis))
         squares /= np.maximum(np.asarray((Z != 0.0).sum(axis=0)), 1) if axis == 0 else 1
         powers[axis] -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
-        Z = _times_powers(Z, axis, powers[axis])
+        Z = times_powers(Z, axis, powers[axis])
     return Z, powers[1], powers[0]
 
 
-def _largest(Z: Any, axis: int) -> Array:
+def largest(Z: Any, axis: int) -> Array:
     """Return the largest absolute values of a dense or CSR array along an axis."""
     if isinstance(Z, np.ndarray):
         return np.asarray(np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0)))
     return np.asarray(abs(Z).max(axis=axis).toarray()).ravel()
 
 
-def _times_powers(Z: Any, axis: int, powers: Indices) -> Any:
+def times_powers(Z: Any, axis: int, powers: Indices) -> Any:
     """Multiply the columns (axis 0) or rows (axis 1) of a dense or CSR array by powers of two."""
     if isinstance(Z, np.ndarray):
         return np.ldexp(Z, np.expand_dims(powers, axis))

@@ -11,11 +11,12 @@ import numpy as np
 
 from prgd.core.arithmetic import odd_mantissas
 from prgd.core.types import Array, Indices
-from prgd.proofs.column_relations import Relation, column_structure, rows_obeying
+from prgd.proofs.column_relations import Relation, column_structure, independent_columns, rows_obeying
 from prgd.proofs.elimination import MAX_TERMS, Elimination, eliminated, residues, short_primes
-from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import solve_rational, vanishes
 
+_WIDE = 1000  # columns above which floats that are proven come before the elimination
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_OPERATIONS = 2**28  # entries of the row operations of an elimination, which are dense
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
@@ -31,7 +32,7 @@ class Pivots(NamedTuple):
     kept, aliased : list of int
         The columns, in the order given, that do not depend on those kept before, and those that do.
     rows : ndarray of int
-        As many rows as columns are kept; on them these columns are an invertible matrix.
+        Rows on which the columns that are kept are independent; as many if they are not very many.
     asked : ndarray of int
         All rows that were asked for.
     """
@@ -73,8 +74,14 @@ def pivot_columns(
     order = [int(j) for j in order]
     if not index.size:
         return Pivots([], order, index, index)
+    if rows.width > _WIDE and len(independent_columns(rows, index)[0]) == rows.width:
+        return Pivots(order, [], index, index)
+    if index.size > 4 * rows.width and rows.width <= _WIDE:  # few rows may show that no column is aliased
+        some = pivot_columns(rows, order, spread(index, 2 * rows.width))
+        if some is not None and not some.aliased:
+            return some._replace(asked=index)
     is_long = index.size > 4 * rows.width and index.size * rows.width > _MAX_ENTRIES
-    Z = None if is_long else rows.sparse(index, _MAX_ENTRIES)
+    Z = None if is_long else rows.stored(index, _MAX_ENTRIES, as_csr=True)
     if Z is None:
         known = column_structure(rows, index, _RELATION_DIGITS, order)
         if known is None or known.relations is None:
@@ -187,7 +194,10 @@ def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> li
     kept = np.array(pivots.kept, np.int64)
     if not kept.size:
         return [{} for _ in columns]
-    Z = csc_array(rows.sparse(pivots.rows, 2**63))
+    Z = rows.stored(pivots.rows, as_csr=True)
+    if Z is None:
+        return [None] * len(columns)
+    Z = csc_array(Z)
     square, found = csr_array(Z[:, kept].T), list[Relation | None]()
     for j in columns:
         places, inside = reachable(square, Z[:, [j]].indices.astype(np.int64))

@@ -1,7 +1,7 @@
 r"""Both ends of the soft margin's interval, proven on the data as given.
 
 The soft margin with the squared hinge is the hard margin of the rows extended by :math:`e_i / \sqrt{c_i}`,
-c_i being C times the sample weight. So for every w, b, and slacks :math:`\xi_i \ge 1 - y_i (\langle w, x_i
+c_i being 2 C times the sample weight. So for every w, b, and slacks :math:`\xi_i \ge 1 - y_i (\langle w, x_i
 \rangle + b)` that are not negative, and for all dual weights p (not negative, of sum 1, 1/2 in each class
 with an intercept),
 
@@ -22,36 +22,45 @@ from prgd.core.arithmetic import (
     SMALLEST,
     UNIT_ROUNDOFF,
     lowered,
+    nearest_floats,
     raised,
     rounding_factor,
     times_power,
 )
-from prgd.core.types import Array
+from prgd.core.types import Array, Mask, RationalVector
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_upper, is_on_simplex
 from prgd.problem.certificate import SOFT, Certificate, DualWeights, margin_error
+from prgd.proofs.hyperplanes import rational_lower
 from prgd.rows import AccurateAt, Combine, MarginsAt
+from prgd.rows.extended import ExtendedRows
 
 _ROUNDING_FRACTION = 0.05  # fraction of the tolerance beyond which rounding asks for compensated products
+_MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
 _SMALLEST_C = 1e-290  # smaller c_i are rounded badly or to 0, and larger ones than the inverse to infinity
 
 
 def soft_weights(problem: Problem, C: float) -> Array:
-    """Return ``c_i``, C times the sample weight of each row, rounded to float64 with all its digits."""
+    """Return ``c_i``, 2 C times the sample weight of each row, rounded to float64 with all its digits."""
+    if math.isinf(C):
+        return np.full(problem.n, np.inf)
     sample_weight = problem.labels.sample_weight
     s = sample_weight if sample_weight.size else np.ones(problem.n)
     with np.errstate(over="ignore"):
-        c: Array = C * s
+        c: Array = 2.0 * C * s
     in_range = (c >= _SMALLEST_C) & (c <= 1.0 / _SMALLEST_C)
     if not (in_range | (s == 0.0)).all():
         i = int(np.argmin(in_range | (s == 0.0)))
         raise ValueError(
-            f"C = {C:.3g} times the sample weight {s[i]:.3g} of row {i} must lie between {_SMALLEST_C:g} and "
-            f"{1.0 / _SMALLEST_C:g}, where products keep their digits; leave out the row, or rescale "
-            "the weights."
+            f"2 C, for C = {C:.3g}, times the sample weight {s[i]:.3g} of row {i} must lie between "
+            f"{_SMALLEST_C:g} and {1.0 / _SMALLEST_C:g}, where products keep their digits; leave "
+            "out the row, or rescale the weights."
         )
     return c
+
+
+_NEAR = 2.0**-40  # fraction of an intercept by which the best one may differ from it
 
 
 def slacks_above(margins: Array, errors: Array | float) -> Array:
@@ -62,8 +71,46 @@ def slacks_above(margins: Array, errors: Array | float) -> Array:
     return np.maximum(slack + BOUND_FACTOR * room, 0.0)
 
 
+def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: float, start: float) -> float:
+    r"""Return the t that minimises the squared-hinge loss along a line, whose slope is piecewise linear in t.
+
+    .. math:: t \, linear + \tfrac12 t^2 square + \tfrac12 \sum_i c_i \max(0, 1 - m_i - t s_i)^2
+
+    Newton's method on the slope, inside a bracket, ends on the right piece after a few evaluations.
+
+    Examples
+    --------
+    >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 1.0, 1.0)
+    0.5
+    """
+    room, weighted = 1.0 - margins, c * slopes
+    low, high, t = -math.inf, math.inf, start
+    piece: Mask | None = None
+    for _ in range(_MAX_SEARCH):
+        slack = room - t * slopes
+        is_active = slack > 0.0
+        # Two evaluations on one piece, where the slope is linear: the last t is its root.
+        if piece is not None and (is_active == piece).all():
+            return t
+        active = weighted * is_active
+        slope = linear + t * square - float(active @ slack)
+        curvature = square + float(active @ slopes)
+        if slope == 0.0 or curvature <= 0.0:
+            return t
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        following, piece = t - slope / curvature, is_active
+        if not low < following < high:
+            if math.isinf(low) or math.isinf(high):
+                return following
+            following, piece = 0.5 * (low + high), None  # the middle of the bracket is no root of a piece
+            if following in (low, high):
+                return following
+        t = following
+    return t
+
+
 def soft_lower(problem: Problem, C: float, w: Array, b: float, tol: float, accurate: bool = False) -> float:
-    """Return a lower bound of the soft margin, from the hyperplane ``(w, b)``, by one or two passes.
+    """Return a lower bound of the soft margin, from w and its best intercept near b, by one or two passes.
 
     Plain products are enough unless their rounding could take more than a fraction of ``tol``; ``accurate``
     asks for compensated ones at once.
@@ -81,9 +128,24 @@ def soft_lower(problem: Problem, C: float, w: Array, b: float, tol: float, accur
             if float(c @ slack) * error <= _ROUNDING_FRACTION * tol * length * length:
                 return lowered(1.0 / length) if length > 0.0 else 0.0
     found, counted = problem.ask(AccurateAt(w, b)), c > 0.0
-    slack = slacks_above(found.margins[counted], found.errors[counted])
+    margins, signs = found.margins[counted], problem.labels.signs[counted].astype(np.float64)
+    if problem.fit_intercept:  # the best intercept lies between float64 numbers far from the origin
+        shift, room = exact_step(margins, signs, c[counted], 0.0, 0.0, 0.0), _NEAR * abs(b)
+        margins = margins + min(max(shift, -room), room) * signs
+    slack = slacks_above(margins, found.errors[counted])
     length = length_above(w, np.sqrt(c[counted]) * slack)
     return lowered(1.0 / length) if 0.0 < length < math.inf else 0.0
+
+
+def extended_problem(problem: Problem, C: float) -> Problem:
+    """Return the hard problem of the extended rows, whose own entries are rounded: norms by a few units."""
+    rows = ExtendedRows(problem.rows, soft_weights(problem, C))
+    return Problem(rows, fit_intercept=problem.fit_intercept, scale="none")
+
+
+def rational_soft_lower(problem: Problem, C: float, exact: RationalVector) -> float:
+    """Return a lower bound of the soft margin, from a witness for the extended rows that is not rounded."""
+    return lowered(rational_lower(extended_problem(problem, C), exact), 8)
 
 
 def length_above(*parts: Array) -> float:
@@ -105,6 +167,8 @@ def length_above(*parts: Array) -> float:
 def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, accurate: bool = False) -> float:
     """Return an upper bound of the soft margin, from dual weights divided by their exact sums."""
     p, c = weights.values, soft_weights(problem, C)[weights.indices]
+    if weights.integers is not None:
+        return raised(accurate_upper(extended_problem(problem, C), weights), 8)
     signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
     groups = [slice(None)] if signs is None else [signs > 0, signs < 0]
     sums = [len(groups) * math.fsum(p[group]) for group in groups]
@@ -127,10 +191,15 @@ def prove_soft_again(problem: Problem, C: float, stated: Certificate) -> Certifi
     """Return the bounds that the witnesses of a certificate prove, with compensated products."""
     found, w, p = Certificate(quantity=SOFT), stated.w, stated.dual_weights
     if w is not None and w.shape == (problem.d,):
-        lower = soft_lower(problem, C, w, float(stated.intercept), 0.0, accurate=True)
-        found = found.with_lower(lower, w, float(stated.intercept))
-    # Integers would be other weights than the values, and only one part of the bound has them.
-    if p is not None and p.integers is None and is_on_simplex(problem, p):
+        b = float(stated.intercept)
+        found = found.with_lower(soft_lower(problem, C, w, b, 0.0, accurate=True), w, b)
+        if stated.exact_w is not None:
+            exact, d = stated.exact_w, problem.d  # w, the slacks and the intercept, at any scale
+            v = np.append(w, [b] * problem.fit_intercept)
+            x = nearest_floats((*exact[:d], *exact[-1:])[: v.size])
+            if np.allclose(v * norm(x), x * norm(v), 1e-6, 1e-9 * norm(x) * norm(v)):
+                found = found.with_lower(rational_soft_lower(problem, C, exact), w, b, exact)
+    if p is not None and is_on_simplex(problem, p):
         found = found.with_upper(soft_upper(problem, C, p, 0.0, accurate=True), p)
     return found
 

@@ -10,17 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, dot_magnitude, integer_multiple, rounding_factor
+from prgd.core.arithmetic import EPSILON, SMALLEST, integer_multiple
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
+from prgd.proofs.column_relations import (
+    ColumnStructure,
+    Relation,
+    absorbs,
+    disjoint_columns,
+    gram,
+    gram_solver,
+    rows_obeying,
+    weighted,
+)
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import independent_rows, null_vector, vanishes
 
 _STATED = 1e-9  # relative error of weights that are stated in float64 beside exact ones
-_ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
 
 
 # Entries and weights above 2**-400 are far from underflow, so that products of two of them split exactly.
@@ -63,7 +72,8 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     support = np.flatnonzero(p).astype(np.int64)
     if not support.size or (p < 0.0).any() or not np.isin(support, boundary).all():
         return False
-    if not (np.isin(boundary, rows.counted).all() and rows.fits_dense(support.size)):
+    Z = rows.stored(support) if np.isin(boundary, rows.counted).all() else None
+    if Z is None:
         return False
     # Each relation has a column of its own, which makes the relations independent.
     if not all(any(relation.values()) for relation in proof.relations):
@@ -76,9 +86,11 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     if rows_obeying(rows, proof.relations, boundary).size < boundary.size:
         return False
     columns = np.setdiff1d(np.arange(rows.width), own)
-    Z = rows.take(support)
     if proof.weights is None:
         return absorbs_residual(Z[:, columns], p[support])
+    if not rows.fits_dense(support.size):
+        return False
+    Z = rows.take(support)
     return (
         sorted(proof.weights) == support.tolist()
         and min(proof.weights.values()) > 0
@@ -101,22 +113,13 @@ def is_rounded(p: Array, proof: Proof) -> bool:
     return bool(np.allclose(p, exact, rtol=_STATED, atol=SMALLEST))
 
 
-def absorbs_residual(Z: Array, p: Array) -> bool:
+def absorbs_residual(Z: Any, p: Array) -> bool:
     r"""Say whether some ``q > 0`` near ``p`` satisfies ``Z^T q = 0`` exactly and Z has full column rank.
-
-    Correct the weights of r rows B by ``pi_i delta_i`` with ``pi_i`` a power of two near ``p_i``:
-    ``G delta = -Z^T p`` with ``G = Z_B^T diag(pi)``. If R nearly inverts G, ``rho = ||I - R G|| < 1``, then
-    G is invertible and ``||delta|| <= ||R Z^T p|| / (1 - rho)`` in the largest-entry norm; less than 1/2
-    keeps every weight positive. All rounding is bounded, and the residual ``Z^T p`` is summed exactly.
 
     Parameters
     ----------
-    Z : ndarray of shape (s, r)
+    Z : ndarray or CSR array of shape (s, r)
     p : ndarray of shape (s,), positive
-
-    References
-    ----------
-    Rump (2010), Verification methods, section 10.
 
     Examples
     --------
@@ -128,69 +131,22 @@ def absorbs_residual(Z: Array, p: Array) -> bool:
     s, r = Z.shape
     if r == 0:
         return True
-    balanced = balance_weighted(Z, p) if s > r and (p > 0.0).all() else None
-    if balanced is None:
-        return False
-    Z, p = balanced
-    basis = _independent_rows(Z * p[:, None])
-    powers = np.ldexp(1.0, np.frexp(p[basis])[1] - 1)  # p / powers lies in [1, 2)
-    G = (Z[basis] * powers[:, None]).T
-    try:
-        R = np.linalg.inv(G)
-    except np.linalg.LinAlgError:
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = rounding_factor(r + 2) * (np.abs(R) @ np.abs(G)) + r * SMALLEST
-        defect = np.abs(np.eye(r) - R @ G) + error
-        rho = BOUND_FACTOR * float(defect.sum(axis=1).max())
-        residual = np.array([dot_magnitude(column, p) for column in Z.T])
-        delta = BOUND_FACTOR * float((np.abs(R) @ residual).max())
-    return rho < 0.5 and delta < 0.5 * (1.0 - rho) / BOUND_FACTOR
+    A = weighted(Z, p) if s > r and (p > 0.0).all() else None
+    return A is not None and absorbs(A)
 
 
-def balance_weighted(Z: Array, p: Array) -> tuple[Array, Array] | None:
-    """Scale columns, and rows against their weights, by powers of two, so that ``Z^T p`` keeps its zeros.
-
-    The answer is None if the scaling is not exact, or leaves entries near underflow.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        columns = np.frexp(np.abs(Z * p[:, None]).max(axis=0, initial=0.0))[1]
-        scaled = np.ldexp(Z, -columns)
-        rows = np.frexp(np.abs(scaled).max(axis=1, initial=0.0))[1]
-        scaled = np.ldexp(scaled, -rows[:, None])
-        back = np.ldexp(np.ldexp(scaled, rows[:, None]), columns)
-        weights = np.ldexp(p, rows)
-        shift = int(np.frexp(weights.max())[1])
-        weights = np.ldexp(weights, -shift)
-        exact = np.array_equal(back, Z) and np.array_equal(np.ldexp(np.ldexp(weights, shift), -rows), p)
-    smallest = min(float(weights.min()), float(np.abs(scaled[scaled != 0.0]).min(initial=1.0)))
-    return (scaled, weights) if exact and smallest > _FAR_FROM_UNDERFLOW else None
-
-
-def _independent_rows(Z: Array) -> Indices:
-    """Return as many rows of a tall matrix as it has columns, independent if it has full rank (by LU)."""
-    from scipy.linalg import lu
-
-    places, _, _ = lu(Z, p_indices=True, check_finite=False)
-    return np.flatnonzero(places < Z.shape[1]).astype(np.int64)
-
-
-def refined_weights(Z: Array, p: Array) -> Array:
+def refined_weights(Z: Any, p: Array) -> Array:
     """Return weights near p whose sum ``Z^T p`` is zero to rounding, by relative changes of each."""
-    balanced = balance_weighted(Z, p)
-    if balanced is None:
+    A, factors = weighted(Z, p), np.ones(p.size)
+    if A is None or not Z.shape[1]:
         return p
-    Z, weights = balanced
-    factors, sizes = np.ones(p.size), np.abs(Z).T @ weights
-    for _ in range(2):
-        residual = Z.T.astype(np.longdouble) @ (weights * factors).astype(np.longdouble)
-        if (np.abs(residual) <= _ROUNDED * sizes).all():
-            break
-        Q, R = np.linalg.qr(Z * (weights * factors)[:, None])
-        try:
-            correction = Q @ np.linalg.solve(R.T, residual.astype(np.float64))
-        except np.linalg.LinAlgError:
-            return p
+    H = gram(A)
+    solve = gram_solver(H, disjoint_columns(H), A.shape[1] * EPSILON)
+    if solve is None:
+        return p
+    for _ in range(4):
+        residual = A.T @ factors
+        correction = A @ solve(residual)
         if not (np.abs(correction) < 1.0).all():
             return p
         factors *= 1.0 - correction
@@ -212,8 +168,8 @@ def prove_weights(
 ) -> tuple[Array, Proof] | None:
     """Turn weights whose sum ``Z^T p`` is near zero into weights that `weights_prove` accepts.
 
-    The residual is absorbed after a refinement of the weights, absorbed as it is, or the weights are rounded
-    and completed exactly; None if all three fail.
+    The residual is absorbed after a refinement of the weights, or the weights are rounded and completed
+    exactly; None if both fail.
 
     Parameters
     ----------
@@ -225,15 +181,17 @@ def prove_weights(
     known : ColumnStructure
         What `column_structure` found on those rows.
     """
-    Z = rows.take(inside)
-    if known.relations is not None:
+    Z = rows.stored(inside)
+    if Z is not None and known.relations is not None:
         proof = Proof(relations=tuple(known.relations))
-        for refine in (True, False):
-            full = np.zeros(rows.n)
-            full[inside] = refined_weights(Z[:, known.columns], p) if refine else p
-            full = rows.normalized_weights(full)
-            if weights_prove(rows, inside, full, proof):
-                return full, proof
+        full = np.zeros(rows.n)
+        full[inside] = refined_weights(Z[:, known.columns], p)
+        full = rows.normalized_weights(full)
+        if weights_prove(rows, inside, full, proof):
+            return full, proof
+    if not rows.fits_dense(inside.size):
+        return None
+    Z = rows.take(inside)
     completed = completed_weights(Z, known._replace(rows=np.searchsorted(inside, known.rows)), p)
     return None if completed is None else prove_integer_weights(rows, inside, completed, known.relations)
 

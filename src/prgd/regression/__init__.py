@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Generic, ParamSpec, cast
 
 from prgd.regression import separability as _module
+from prgd.regression.fit import Fit
 from prgd.regression.formula import from_formula
 from prgd.regression.result import Separability
 from prgd.regression.statsmodels import from_statsmodels
 
-__all__ = ["Separability", "separability"]
+__all__ = ["Fit", "Separability", "separability"]
 
 P = ParamSpec("P")
 

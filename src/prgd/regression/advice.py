@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from prgd.core.checks import printable
 from prgd.core.types import Indices
 from prgd.regression.coefficients import Behaviour
 from prgd.regression.families import ModelRows, Name
+from prgd.regression.rules import Condition
 
 if TYPE_CHECKING:
     from prgd.regression.result import Separability
@@ -33,7 +35,7 @@ def shown(name: Name) -> str:
     >>> shown(("IV", "age"))
     'IV: age'
     """
-    return name if isinstance(name, str) else ": ".join(name)
+    return printable(name if isinstance(name, str) else ": ".join(name)).replace("\n", r"\n")
 
 
 def listed(names: Sequence[Name], max_names: int = _LISTED) -> str:
@@ -122,10 +124,7 @@ def advice(s: Separability) -> str:
     if infinite:
         ways = ", or ".join(_ways_out(s, infinite))
         if finite:
-            rows = f"the {s.limiting_rows.size:,} limiting_rows alone"
-            ways += f"; {listed(finite)} can be estimated from {rows}"
-        if finite and s.loses_classes:
-            ways += ", but not by a plain refit: some of these rows lose classes in the limit"
+            ways += f"; fit() estimates {listed(finite)} from the {s.limiting_rows.size:,} limiting_rows"
         return f"{listed(infinite)} {_are(infinite)} infinite: {ways}."
     if unknown or not s.coefficients:
         return "Whether all estimates are finite is not known: Firth's penalty or a prior makes them so."
@@ -151,7 +150,7 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
             levels.setdefault(match[1], []).append(match[2])
     dropped += [factor for factor in levels if len(s._factors.get(factor, ())) == 2]
     merged = {factor: of for factor, of in levels.items() if factor not in (*dropped, *s.references)}
-    ways = [_another_reference(s, *item) for item in s.references.items()]
+    ways = [_another_reference(*item) for item in s.references.items()]
     if s.family == "poisson" and s.limiting_rows.size and s.fitted_rows.size:
         ways.append(f"drop the {s.fitted_rows.size:,} rows outside limiting_rows")
     if (columns := list(dict.fromkeys(dropped))) and s.verdict == "separable" and len(columns) > 1:
@@ -168,15 +167,13 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
     return [*ways, "use Firth's penalty or a prior"]
 
 
-def _another_reference(s: Separability, factor: str, levels: tuple[Any, Any]) -> str:
+def _another_reference(factor: str, levels: tuple[Any, Any]) -> str:
     """Return the advice on a factor whose reference level has one outcome alone."""
     reference, other = levels
     match = _PLAIN.fullmatch(factor)
     example = f", such as C({match[1] or match[2]}, Treatment({other!r}))" if match else ""
-    why = "zeros alone" if s.family == "poisson" else "one outcome alone"
     return (
-        f"take another reference level of {factor}{example}, since level {reference} has {why} "
-        "and all others are infinite relative to it"
+        f"take another reference level of {factor}{example}, since all are infinite relative to {reference}"
     )
 
 
@@ -242,43 +239,23 @@ def rows_involved(model: ModelRows, separated: Indices, names: Sequence[Name]) -
     }
 
 
-def single_outcome_references(
-    model: ModelRows, factors: Mapping[str, Sequence[Any]], infinite: Sequence[Name], separated: Indices
-) -> dict[str, tuple[Any, Any]]:
+def single_outcome_references(s: Separability) -> dict[str, tuple[Any, Any]]:
     """Return factors whose reference level has one outcome alone: that level, and another to take instead.
 
     All other levels, which must have columns of their own, are then infinite relative to the reference, in
-    a binomial or Poisson model with an intercept. The level to take has fewest separated rows, since another
-    one of one outcome is no better.
-
-    Examples
-    --------
-    >>> from prgd.regression.families import model_rows
-    >>> names = "g[T.b]", "g[T.c]"
-    >>> X = [[0, 0], [0, 0], [1, 0], [0, 1]]
-    >>> model = model_rows(X, [0, 0, 3, 1], family="poisson", feature_names=names)
-    >>> single_outcome_references(model, {"g": ["a", "b", "c"]}, names, np.array([0, 1]))
-    {'g': ('a', 'b')}
+    a binomial or Poisson model with an intercept. Another level of one outcome would be no better.
     """
     found: dict[str, tuple[Any, Any]] = {}
-    if model.family not in ("binomial", "poisson") or not model.fit_intercept:
+    if s.family not in ("binomial", "poisson") or not s.fit_intercept or not s.limiting_rows.size:
         return found
-    places = dict(zip(model.names, model.columns.tolist(), strict=True))
-    for factor, levels in factors.items():
-        named = {level: f"{factor}[T.{level}]" for level in levels}
-        others = [level for level in levels if named[level] in places]
-        if len(others) != len(levels) - 1 or not all(named[level] in infinite for level in others):
-            continue
-        columns = [places[named[level]] for level in others]
-        signs: set[float] = set()
-        for _, Z in model.rows.blocks(model.rows.counted, as_stored=True):
-            at = np.ones(Z.shape[0], bool)
-            at[Z[:, columns].nonzero()[0]] = False
-            constant = Z[:, model.columns[:1]]  # the sign of y, or of both if there are both
-            constant = constant if isinstance(constant, np.ndarray) else constant.toarray()
-            signs.update(np.sign(constant[at, 0]).tolist())
-        if len(signs) == 1:
-            (reference,) = [level for level in levels if named[level] not in places]
-            involved = rows_involved(model, separated, [named[level] for level in others])
-            found[factor] = reference, min(others, key=lambda level: involved[named[level]].total)
+    certain = {rule.conditions[0] for rule in s.rules if len(rule.conditions) == 1}
+    for factor, levels in s._factors.items():
+        match = _PLAIN.fullmatch(factor)
+        column = (match[1] or match[2]) if match else factor
+        pure = [level for level in levels if Condition(column, "=", level) in certain]
+        words = {level: s.coefficients.get(f"{factor}[T.{level}]") for level in levels}
+        infinite = [level for level, word in words.items() if word is not None and word.is_infinite]
+        references = [level for level in pure if words[level] is None]
+        if references and len(infinite) == len(levels) - 1:
+            found[factor] = references[0], min(infinite, key=pure.__contains__)
     return found

@@ -70,7 +70,8 @@ class Cone:
             return None
         # The relations, which hold on all boundary rows, span N if the other columns are independent.
         cone = cls(rows, boundary, known)
-        return cone if cone.basis_rows is not None else None
+        # Weights near p that balance the rows exactly are proven together with the rank.
+        return cone if proof.weights is None or cone.basis_rows is not None else None
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ same for all of them. An offset is a constant within each observation, and drops
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from prgd.core.errors import NotFiniteError
 from prgd.core.threads import physical_memory
-from prgd.core.types import Indices, Mask
+from prgd.core.types import Array, Indices
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.regression.responses import Classes, Design, read_amounts, read_counts, response_name
 from prgd.rows import Rows, as_rows
@@ -51,6 +51,18 @@ class ModelRows:
     rivals : ndarray of int or None
         Of a multinomial model the class, as its place in ``classes``, that each row compares with the class
         of its observation.
+    codes : ndarray of int or None
+        The class of each observation, as its place in ``classes``; None for numbers, counts and engines.
+    n : int
+        The number of observations, those of weight 0 included.
+    weight : ndarray of shape (rows.n,)
+        The weight of each row in the likelihood, times the number of successes or failures of counts.
+    amounts : ndarray of shape (rows.n,) or None
+        The response of a Poisson model.
+    offset : ndarray of shape (n,) or None
+        What the model adds to the linear predictor of each observation, on which no verdict depends.
+    link : str
+        The link of the model; the rows are the same for all.
     """
 
     rows: LiftedRows
@@ -62,6 +74,12 @@ class ModelRows:
     feature_names: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
     rivals: Indices | None = None
+    codes: Indices | None = None
+    n: int = 0
+    weight: Array = field(default_factory=lambda: np.empty(0))
+    amounts: Array | None = None
+    offset: Array | None = None
+    link: str = "logit"
 
 
 def model_rows(
@@ -147,7 +165,9 @@ def model_rows(
                 f"{type(X).__name__}, which goes with labels of two classes."
             )
         rows = as_rows(X, y, sample_weight)
-        return _lifted(rows, Design(X, rows.feature_names, fit_intercept, np.empty(0)), family)
+        weight = rows.labels.sample_weight
+        design = Design(X, rows.feature_names, fit_intercept, np.empty(0))
+        return _lifted(rows, design, family, n=rows.n, weight=weight if weight.size else np.ones(rows.n))
     if y is None:
         raise ValueError(f"family={family!r} needs y, the response; got None.")
     design = Design.read(X, fit_intercept, sample_weight, feature_names)
@@ -177,37 +197,6 @@ def limiting_rows(model: ModelRows, boundary_rows: Indices) -> Indices:
     return boundary_rows if model.observations is None else np.unique(model.observations[boundary_rows])
 
 
-def possible_classes(model: ModelRows, separated_rows: Indices, n: int) -> Mask:
-    """Return which classes of a multinomial response keep a probability above 0 in the limiting model.
-
-    Parameters
-    ----------
-    model : ModelRows
-    separated_rows : ndarray of int
-        The rows, not observations, that are not on the boundary.
-    n : int
-        The number of observations.
-
-    Returns
-    -------
-    ndarray of bool of shape (n, number of classes)
-        True for the class of the observation itself, and for all classes of observations of weight 0.
-
-    Examples
-    --------
-    >>> model = model_rows([[0.0], [1.0], [2.0]], ["a", "b", "c"], family="multinomial")
-    >>> possible_classes(model, np.array([1, 5]), 3)
-    array([[ True,  True, False],
-           [ True,  True,  True],
-           [ True, False,  True]])
-    """
-    if model.rivals is None or model.observations is None:
-        raise ValueError(f"possible_classes is for family='multinomial'; got {model.family!r}.")
-    possible = np.ones((n, len(model.classes)), np.bool_)
-    possible[model.observations[separated_rows], model.rivals[separated_rows]] = False
-    return possible
-
-
 def _lifted(rows: Rows, design: Design, family: str, **fields: Any) -> ModelRows:
     """Return the model whose rows are the labelled rows of an engine, the intercept in their last column."""
     fit_intercept, feature_names = design.fit_intercept, design.feature_names
@@ -227,7 +216,8 @@ def _labelled(design: Design, y: Any) -> ModelRows:
     # Which weights are 0 is all that matters; others would only slow the passes down.
     weight = None if design.weight.all() else design.weight > 0.0
     rows = as_rows(design.X, signs, weight, feature_names=design.feature_names)
-    return _lifted(rows, design, "binomial", classes=classes.labels)
+    known = {"classes": classes.labels, "codes": classes.codes, "n": design.n, "weight": design.weights}
+    return _lifted(rows, design, "binomial", **known)
 
 
 def _counts(design: Design, y: Any) -> ModelRows:
@@ -235,30 +225,32 @@ def _counts(design: Design, y: Any) -> ModelRows:
     one_value = (
         "y must hold successes and failures; in the rows that count, one of its columns is 0 throughout."
     )
-    return _signed(design, read_counts(y, design.n) > 0.0, "binomial", one_value)
+    return _signed(design, read_counts(y, design.n), "binomial", one_value)
 
 
 def _poisson(design: Design, y: Any) -> ModelRows:
     """Return the rows of a Poisson regression: those of counts with a failure in every observation."""
     amounts = read_amounts(y, design.n)
-    has = np.column_stack([amounts > 0.0, np.ones(design.n, np.bool_)])
-    return _signed(design, has, "poisson", f"{response_name(y)} is 0 in every row that counts.")
+    has = np.column_stack([amounts > 0.0, np.ones(design.n)])
+    model = _signed(design, has, "poisson", f"{response_name(y)} is 0 in every row that counts.")
+    return replace(model, amounts=amounts if model.observations is None else amounts[model.observations])
 
 
-def _signed(design: Design, has: Mask, family: str, one_value: str) -> ModelRows:
-    """Return the rows x_i of the observations with ``has[i, 0]``, and -x_i of those with ``has[i, 1]``.
+def _signed(design: Design, counts: Array, family: str, one_value: str) -> ModelRows:
+    """Return rows x_i of the observations with ``counts[i, 0] > 0``, and -x_i of those with ``counts[i, 1]``.
 
     ``one_value`` begins the error for data that lack one of the signs.
     """
-    if design.weight.size:
-        has = has & (design.weight > 0.0)[:, None]
+    weight = design.weights[:, None] * counts
+    has = weight > 0.0
     if not has.any(axis=0).all():
         raise ValueError(f"{one_value} Is this the response, and are all rows there?")
     observations, side = np.nonzero(has)
     is_whole = np.array_equal(observations, np.arange(design.n))
     X = design.X if is_whole else _take(design.X, observations)
     rows = as_rows(X, (1 - 2 * side).astype(np.int8), feature_names=design.feature_names)
-    return _lifted(rows, design, family, observations=None if is_whole else observations)
+    fields = {"observations": None if is_whole else observations, "n": design.n, "weight": weight[has]}
+    return _lifted(rows, design, family, **fields)
 
 
 def _multinomial(design: Design, y: Any) -> ModelRows:
@@ -281,9 +273,8 @@ def _multinomial(design: Design, y: Any) -> ModelRows:
     rivals += rivals >= chosen  # each class but that of the observation, in order
     Z = pair_rows(_take(X, place), chosen, rivals, others + 1)[:, X.shape[1] :]
     names = tuple((label, name) for label in classes.labels[1:] for name in own_names)
-    return _explicit(
-        design, Z, classes, family="multinomial", names=names, observations=kept[place], rivals=rivals
-    )
+    fields = {"names": names, "observations": kept[place], "rivals": rivals}
+    return _explicit(design, Z, classes, family="multinomial", **fields)
 
 
 def _ordinal(design: Design, y: Any) -> ModelRows:
@@ -313,10 +304,13 @@ def _explicit(design: Design, Z: Any, classes: Classes, **fields: Any) -> ModelR
     """Return the model of rows that are z_i already, one column for each name in order."""
     return ModelRows(
         LiftedRows(Z, None, fit_intercept=False),
+        n=design.n,
+        weight=design.weights[fields["observations"]],
         fit_intercept=design.fit_intercept,
         columns=np.arange(Z.shape[1]),
         feature_names=design.feature_names,
         classes=classes.labels,
+        codes=classes.codes,
         **fields,
     )
 

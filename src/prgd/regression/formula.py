@@ -1,16 +1,12 @@
 """Regressions that are written as formulas, such as ``HG ~ NV + PI + EH``, over data frames.
 
-Formulas are read by formulaic. Patsy, which statsmodels has long used, is only maintained, and it makes
-dense matrices. Formulaic makes sparse ones, so that a factor of thousands of levels fits in memory, takes
-frames of polars too (through narwhals), and orders, codes and names terms nearly as R does.
-
-Columns are brought to pandas before formulaic sees them: it codes truth values and the declared order of
-levels differently for frames of other libraries, and the model must not depend on who holds the data.
+Formulaic reads formulas, makes sparse matrices, and orders, codes and names terms nearly as R does. Columns
+are brought to pandas first, since it codes other frames differently.
 """
 
 from __future__ import annotations
 
-import ast
+import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,26 +18,37 @@ import numpy as np
 
 from prgd.core.checks import unknown
 from prgd.core.errors import missing_package
+from prgd.core.types import Array
+from prgd.regression.formula_limits import check_safe, check_size, check_terms, names_in
 from prgd.regression.responses import INTERCEPT
 from prgd.regression.result import Separability
-from prgd.regression.separability import Regression, factor_levels, labels_of, shares_as_counts
+from prgd.regression.separability import Regression, factor_levels, labels_of, predictors, shares_as_counts
+from prgd.regression.words import answers
 from prgd.rows.exact import as_float, check_exact
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
-_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic
+# What is cut from messages of formulaic: colours, places, and a consequence that is not drawn here.
+_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)| They are being cast to nan.*")
 _HINTS = {  # what to do about messages of formulaic, which say it in the words of its own parser
     "[KeyError": "Write names with spaces or marks in backticks, without Q.",
     "Missing operator": "Write + between terms, and names with spaces in backticks.",
     "operator '='": "Write ~ between the response and the terms.",
     "context marker": "A parenthesis lacks its partner.",
+    "categories outside": "The model has no coefficient for them: leave their rows out.",
     "Operator `|`": "There are no random effects here: write (1|g) as g.",
 }
 _INSTEAD = {"factor": "C", "ns": "cr", "numpy": "np"}  # names of R and Python -> those of formulas here
 _OFFSET = re.compile(r"offset\((.*)\)")
 
 
+@answers
 def from_formula(
-    formula: str, data: Any, *, family: str = "binomial", sample_weight: Any = None
+    formula: str,
+    data: Any,
+    *,
+    family: str = "binomial",
+    sample_weight: Any = None,
+    max_seconds: float = math.inf,
 ) -> Separability:
     r"""Say which coefficients of a regression, written as a formula, are infinite, and prove it.
 
@@ -52,28 +59,26 @@ def from_formula(
         successes and failures are ``"cbind(successes, failures) ~ ..."`` or ``"successes + failures ~ ..."``.
         Text, categories and truth values are factors with treatment coding: the first level, in the order
         of a categorical or else sorted, is the reference. Of a response with two levels the second one is
-        the event. A term ``offset(...)`` is left out, since it does not change the verdict. Expressions in
-        a formula are run as Python code, so read no formula of strangers.
+        the event. A term ``offset(...)`` does not change the verdict, and ``fit`` uses it. Expressions are
+        run as Python code: read no formula of strangers.
     data : data frame or mapping
         A frame of pandas, polars or pyarrow, or a dict from names to columns. Only the columns that the
         formula uses are read, and no value of them may be missing.
     family : {"binomial", "multinomial", "ordinal", "poisson"}
     sample_weight : array of shape (n,) or str, optional
         Weights or counts of the rows, or the name of their column. Rows of weight 0 do not count.
+    max_seconds : float
+        Seconds after which what is not proven yet is ``undecided``.
 
     Returns
     -------
     Separability
-        The intercept is called ``(Intercept)``, and the other coefficients as formulaic names their
-        columns: ``age``, ``C(stage)[T.IV]``.
+        The intercept is called ``(Intercept)``, other coefficients as columns: ``age``, ``C(stage)[T.IV]``.
 
     Raises
     ------
     ValueError
-        If the formula cannot be read, or names a column that is not in the data, or if a value is missing;
-        the message names the column and the row, counting from 0.
-    ImportError
-        If formulaic is not installed.
+        If the formula cannot be read, a column is not in the data, or a value is missing; it names the place.
 
     Examples
     --------
@@ -82,13 +87,23 @@ def from_formula(
     >>> found.coefficients
     {'(Intercept)': 'finite', 'dose': 'finite', 'drug[T.b]': '+inf'}
     """
-    return read_formula(formula, data, family=family, sample_weight=sample_weight).decide()
+    regression = read_formula(formula, data, family=family, sample_weight=sample_weight)
+    return regression.decide(max_seconds)
 
 
 def read_formula(
-    formula: str, data: Any, *, family: str = "binomial", sample_weight: Any = None
+    formula: str,
+    data: Any,
+    *,
+    family: str = "binomial",
+    sample_weight: Any = None,
+    is_python: bool = True,
+    is_full: bool = False,
 ) -> Regression:
     """Return the regression of a formula over a data frame; the arguments are those of `from_formula`.
+
+    Without ``is_python``, expressions are refused that call other functions than those of `_SAFE`.
+    ``is_full`` gives each level of a factor a column, the first one too.
 
     Examples
     --------
@@ -98,38 +113,35 @@ def read_formula(
     """
     column = sample_weight if isinstance(sample_weight, str) else None
     table = FormulaColumns(data)
-    parsed = _Parsed.read(formula, table.names)
+    parsed = Parsed.read(formula, table.names, is_python)
     frame = table.frame(parsed.used, parsed.looked_up)
+    check_size(formula, parsed.formula.rhs, frame)
     if column is not None:
         sample_weight = as_float(table.column(column), f"Column {column!r}")
-    left, right = parsed.matrices(frame)
-    X, names = _features(right, parsed.has_intercept)
-    fit_intercept = parsed.has_intercept
+    matrices = parsed.matrices(parsed.formula, frame, is_full)
+    left, right = matrices.lhs, matrices.rhs
+    (X, names), fit_intercept = features_of(right, parsed.has_intercept), parsed.has_intercept
     if fit_intercept and not names:  # Rows must have a column.
         X, names, fit_intercept = np.ones((len(frame), 1)), (INTERCEPT,), False
     if family == "ordinal" and not parsed.has_intercept:
-        raise ValueError(
-            f"Formula {formula!r}: an ordinal model has thresholds in place of an intercept, and cannot be "
-            "without them. Leave 0 or - 1 out."
-        )
+        words = "an ordinal model has thresholds in place of an intercept. Leave 0 or - 1 out."
+        raise ValueError(f"Formula {formula!r}: {words}")
     if not names and not parsed.has_intercept:
         raise ValueError(f"Formula {formula!r}: expected terms after ~, got none. Add a column, or 1.")
-    notes = tuple(
-        f"The offset {offset} is ignored: whether a coefficient is infinite does not depend on it."
-        for offset in parsed.offsets
-    )
+    notes = tuple(f"The offset {words} does not change the verdict; fit uses it." for words in parsed.offsets)
     y = _response(left, parsed, frame)
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
-    read = partial(read_formula, formula, family=family, sample_weight=column)
-    factors = factor_levels(right.model_spec)
-    own = {"read": read, "factors": factors, "row_labels": labels_of(data)}
+    read = partial(read_formula, formula, family=family, is_python=is_python, sample_weight=column)
+    own = {"read": read, "factors": factor_levels(right.model_spec), "row_labels": labels_of(data)}
+    own |= {"offset": _offset(matrices), "variables": predictors(frame, right.model_spec)}
+    own["design"] = partial(parsed.new_design, matrices.model_spec)
     return Regression(X, y, names, family, fit_intercept, sample_weight, notes, **own)
 
 
-def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:
+def columns_of(formula: str, names: Sequence[str], is_python: bool = True) -> tuple[str, ...]:
     """Return the columns that a formula uses, of those that the data have."""
-    return _Parsed.read(formula, names).used
+    return Parsed.read(formula, names, is_python).used
 
 
 class FormulaColumns:
@@ -222,21 +234,18 @@ def _checked(series: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _Parsed:
+class Parsed:
     """A formula that formulaic has read.
 
     Attributes
     ----------
     text, response : str
-        The whole formula, and its left-hand side.
     formula : formulaic.Formula
-        Its terms, without offsets.
+        Its terms, with those of offsets apart.
     used : tuple of str
         The columns that it uses.
     looked_up : frozenset of str
         Those that are terms, or parts of interactions, by themselves and never inside an expression.
-    has_intercept : bool
-    offsets : tuple of str
     """
 
     text: str
@@ -248,17 +257,20 @@ class _Parsed:
     offsets: tuple[str, ...]
 
     @classmethod
-    def read(cls, text: str, columns: Sequence[str]) -> _Parsed:
+    def read(cls, text: str, columns: Sequence[str], is_python: bool) -> Parsed:
         """Parse a formula; ``columns`` are those of the data, among which ``.`` stands for all others."""
         try:
             from formulaic import Formula
+            from formulaic.parser import DefaultFormulaParser
             from formulaic.transforms import TRANSFORMS
         except ImportError as error:
             raise missing_package("A formula", "formulaic", "formula") from error
         if not isinstance(text, str):
             raise TypeError(f"formula must be text such as 'y ~ x1 + x2'; got {type(text).__name__}.")
+        context = {"__formulaic_variables_available__": list(columns)}
         try:
-            whole = Formula(text, _context={"__formulaic_variables_available__": list(columns)})
+            check_terms(DefaultFormulaParser().get_ast(text, context=context), len(columns))
+            whole = Formula(text, _context=context)
         except Exception as error:  # Formulaic lets errors of Python's own parser through.
             raise _failed(text, error) from error
         left: Any = getattr(whole, "lhs", ())
@@ -268,71 +280,63 @@ class _Parsed:
                 f"Formula {text!r}: expected a response, ~ and terms, such as 'y ~ x1 + x2'; counts are "
                 "'cbind(successes, failures) ~ x1 + x2'."
             )
-        offsets = [match[1] for term in right if (match := _OFFSET.fullmatch(str(term)))]
-        kept = [term for term in right if not _OFFSET.fullmatch(str(term))]
-        factors = [factor for term in (*left, *kept) for factor in term.factors]
+        offsets = [term for term in right if _OFFSET.fullmatch(str(term))]
+        kept = [term for term in right if term not in offsets]
+        factors = [factor for term in (*left, *right) for factor in term.factors]
         alone = {factor.expr for factor in factors if factor.eval_method.value == "lookup"}
-        found = [_names_in(factor.expr) for factor in factors if factor.eval_method.value == "python"]
+        expressions = [factor.expr for factor in factors if factor.eval_method.value == "python"]
+        found = [names_in(expression) for expression in expressions]
         inside = {name for values, _ in found for name in values if name in columns or name not in TRANSFORMS}
-        functions = {name for _, called in found for name in called} - {"cbind", *TRANSFORMS}
+        functions = {name for _, called in found for name in called} - {"cbind", "offset", *TRANSFORMS}
         names = alone | inside | functions
         if lost := sorted(names - set(columns)):
             raise ValueError(f"Formula {text!r}: {_unknown_name(lost[0], columns, functions)}")
+        check_safe(text, [] if is_python else expressions, columns)
         return cls(
             text,
             text.partition("~")[0].strip(" `"),
-            Formula(lhs=list(left), rhs=kept),
+            Formula(lhs=list(left), rhs=kept, **({"offset": offsets} if offsets else {})),
             tuple(name for name in columns if name in names),
             frozenset(names - inside),
             any(str(term) == "1" for term in kept),
-            tuple(offsets),
+            tuple(str(term)[len("offset(") : -1] for term in offsets),
         )
 
-    def matrices(self, frame: Any) -> tuple[Any, Any]:
-        """Return the response and the design matrix of formulaic, both sparse."""
+    def new_design(self, specs: Any, data: Any) -> tuple[Any, Array | None]:
+        """Return the features, without the intercept, and the offset of other data."""
+        table = FormulaColumns(data)
+        # Columns that the response alone names need not be there.
+        used = [x for x in self.used if x != self.response and (x in table.names or x not in self.response)]
+        frame = table.frame(used, self.looked_up)
+        parts = {name: spec for name, spec in specs._structure.items() if name != "lhs"}
+        found = self.matrices(type(specs)(**parts), frame)
+        X, names = features_of(found.rhs, self.has_intercept)
+        return X if names else np.ones((len(frame), 1)), _offset(found)
+
+    def matrices(self, formula: Any, frame: Any, is_full: bool = False) -> Any:
+        """Return the sparse matrices of a formula, or of specifications learnt from other data."""
+        context = {"cbind": _bound, "offset": lambda column: column}
+        options: Any = {"context": context, "output": "sparse", "ensure_full_rank": not is_full}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.filterwarnings("error", message="Data has categories outside")
             try:
-                found = self.formula.get_model_matrix(
-                    frame, context={"cbind": _bound}, output="sparse", na_action="ignore"
-                )
+                found = formula.get_model_matrix(frame, na_action="ignore", **options)
             except Exception as error:  # An expression of a formula may raise anything.
                 raise _failed(self.text, error) from error
-        for matrix in (found.lhs, found.rhs):
+        for matrix in found._structure.values():
             if not np.isfinite(matrix.data).all():
                 at = matrix.tocoo()
                 k = int(np.flatnonzero(~np.isfinite(at.data))[0])
-                name = matrix.model_spec.column_names[at.col[k]]
-                raise ValueError(
-                    f"Formula {self.text!r}: {name} is {at.data[k]} at row {at.row[k]}, and must be finite. "
-                    "Change the expression, or drop the row."
-                )
-        return found.lhs, found.rhs
+                words = f"{matrix.model_spec.column_names[at.col[k]]} is {at.data[k]} at row {at.row[k]}"
+                advice = "Change the expression, or drop the row."
+                raise ValueError(f"Formula {self.text!r}: {words}, and must be finite. {advice}")
+        return found
 
 
-def _names_in(expression: str) -> tuple[set[str], set[str]]:
-    """Return the names that a Python expression uses as values, and those that it calls.
-
-    Backticks quote names that are no identifiers. (``required_variables`` of formulaic misses names inside
-    transforms with a state, such as ``poly``.)
-
-    Examples
-    --------
-    >>> values, called = _names_in("poly(`dose, mg`, 2) + np.log(age)")
-    >>> sorted(values), sorted(called)
-    (['age', 'dose, mg', 'np'], ['poly'])
-    """
-    quoted = re.findall(r"`([^`]*)`", expression)
-    nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]*`", "None", expression), mode="eval")))
-    # Python's ^ of integers is their XOR, without a word.
-    if any(isinstance(node, ast.BitXor) for node in nodes):
-        raise ValueError(f"Formula: {expression} has ^, but powers are ** in Python, as in I(x ** 2).")
-    called = {
-        node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions}
-    return {*quoted, *names}, called
+def _offset(found: Any) -> Array | None:
+    """Return the sum of the offsets of a formula; None if it has none."""
+    matrix = getattr(found, "offset", None)
+    return None if matrix is None else np.asarray(matrix.sum(axis=1), np.float64).ravel()
 
 
 def _bound(*columns: Any) -> Any:
@@ -357,12 +361,12 @@ def _unknown_name(name: str, columns: Sequence[str], functions: set[str]) -> str
 
 def _failed(text: str, error: Exception) -> ValueError:
     """Return the error for a formula that cannot be read, as one line."""
-    words = " ".join(_MARKS.sub("", str(error)).split()).removesuffix(text).strip()
+    words = _MARKS.sub("", " ".join(str(error).split())).removesuffix(text).strip()
     hints = "".join(f" {hint}" for mark, hint in _HINTS.items() if mark in words)
     return ValueError(f"Formula {text!r}: {words or type(error).__name__}{hints}")
 
 
-def _features(matrix: Any, has_intercept: bool) -> tuple[Any, tuple[str, ...]]:
+def features_of(matrix: Any, has_intercept: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the design matrix without its intercept, dense unless that is wasteful, and its names."""
     from scipy.sparse import csr_array
 
@@ -372,7 +376,7 @@ def _features(matrix: Any, has_intercept: bool) -> tuple[Any, tuple[str, ...]]:
     return X.toarray() if is_dense or not names else X, names
 
 
-def _response(matrix: Any, parsed: _Parsed, frame: Any) -> Any:
+def _response(matrix: Any, parsed: Parsed, frame: Any) -> Any:
     """Return the response under its name: numbers, labels or levels, or a frame with two counts."""
     import pandas as pd
 

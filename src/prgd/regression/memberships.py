@@ -17,7 +17,7 @@ from prgd.proofs.modular import independent_rows, solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 from prgd.regression.cone import Cone
 
-_FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
+_FEW_UNKNOWNS = 16  # unknowns of a linear system that is solved exactly at once
 _MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
 _MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
 

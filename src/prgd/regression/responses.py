@@ -6,6 +6,7 @@ Errors name the column and the first row that is wrong, since data frames of sta
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from prgd.rows.labels import check_labels, read_weights
 
 INTERCEPT = "(Intercept)"
 _SHOWN = 5  # classes that an error lists
+_SHARE_ROUNDING = 1e-12  # distance from 1 of the sum of two shares that counts as rounding
 
 
 class Classes(NamedTuple):
@@ -69,6 +71,11 @@ class Design(NamedTuple):
         """Raise `NotFiniteError` unless all entries of X are finite."""
         if (at := non_finite_entry(self.X)) is not None:
             raise self.not_finite(*at)
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each observation."""
+        return self.weight if self.weight.size else np.ones(self.n)
 
     @property
     def counted(self) -> Indices:
@@ -123,6 +130,22 @@ def response_name(y: Any) -> str:
     return f"y ({name!r})" if isinstance(name, str) and name else "y"
 
 
+def response_names(y: Any) -> tuple[str, ...]:
+    """Return the name of the response, or those of its two columns of counts, as sentences say them."""
+    if len(np.shape(y)) == 2 and np.shape(y)[1] == 2:
+        return column_names(y) or ("successes", "failures")
+    columns = column_names(y) or (getattr(y, "name", None),)
+    return (columns[0] if isinstance(columns[0], str) and columns[0] else "y",)
+
+
+def column_of(data: Any, name: str) -> Any:
+    """Return the column of a name of a data frame or a dict; of a matrix the names are x0, x1 and so on."""
+    if isinstance(data, Mapping) or name in getattr(data, "column_names", getattr(data, "columns", ())):
+        return data[name]
+    X = read_design(data)
+    return X[:, [int(name[1:])]].toarray()[:, 0] if hasattr(X, "tocsr") else X[:, int(name[1:])]
+
+
 def read_classes(y: Any, n: int) -> Classes:
     """Return the classes of n observations; categories without an observation are left out.
 
@@ -153,13 +176,14 @@ def read_classes(y: Any, n: int) -> Classes:
 
 
 def read_counts(y: Any, n: int) -> Array:
-    """Return the successes and failures of n observations, in two columns."""
+    """Return the successes and failures of n observations, in two columns: counts, or shares of sum 1."""
     counts = _read_numbers(y, "y")
     if counts.shape != (n, 2):
         raise ValueError(
             f"y must hold successes and failures for each of the {n} rows of X; got shape {counts.shape}."
         )
-    bad = (counts < 0.0) | (counts != np.floor(counts))
+    is_share = (np.abs(counts.sum(axis=1) - 1.0) < _SHARE_ROUNDING).all()
+    bad = (counts < 0.0) | ((counts != np.floor(counts)) & (not is_share))
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
         word = ("successes", "failures")[column]

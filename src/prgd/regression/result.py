@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prgd.core.checks import printable
 from prgd.core.threads import lazy
 from prgd.core.types import Indices
 from prgd.problem.problem import NO_ROWS
@@ -26,8 +27,12 @@ from prgd.regression.advice import (
 )
 from prgd.regression.coefficients import Behaviour, Coefficients, Witness
 from prgd.regression.families import ModelRows, Name, limiting_rows, model_rows
+from prgd.regression.rules import Rule, find_rules
 from prgd.rows.readers.columns import in_order
 from prgd.separation.verdict import INTERRUPTED, Separation
+
+if TYPE_CHECKING:
+    from prgd.regression.fit import Fit
 
 INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
 REPEATED_LABELS = "The labels of the data repeat: call data.reset_index(drop=True) before the model is made."
@@ -108,6 +113,7 @@ class Separability(Separation):
     model: ModelRows | None = None
     _read: Callable[..., Any] | None = None
     _factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    _regression: Any = None  # the Regression that the verdict is on; none in a copy that was pickled
 
     def witness(self, name: Name) -> Witness:
         """Return the objects that prove the verdict on a coefficient, with exact numbers.
@@ -129,10 +135,9 @@ class Separability(Separation):
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
         relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {
-            name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes", "references")
-        }
-        return {**vars(self), **known, "relations": relations, "model": None}
+        computed = "fitted_rows", "involved", "references", "rules"
+        known = {name: getattr(self, name) for name in computed}
+        return {**vars(self), **known, "relations": relations, "model": None, "_regression": None}
 
     @property
     def is_interrupted(self) -> bool:
@@ -173,11 +178,7 @@ class Separability(Separation):
                 f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
             )
         return model_rows(
-            X,
-            y,
-            family=self.family,
-            fit_intercept=self.fit_intercept,
-            sample_weight=sample_weight,
+            X, y, family=self.family, fit_intercept=self.fit_intercept, sample_weight=sample_weight
         )
 
     def _check_coefficients(self, model: ModelRows) -> bool:
@@ -229,16 +230,6 @@ class Separability(Separation):
         return self.row_labels[self.limiting_rows]
 
     @lazy
-    def loses_classes(self) -> bool:
-        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
-
-        If so, the same model fitted to the limiting rows alone is not the limiting model.
-        """
-        if self.model is None or self.model.observations is None:
-            return False
-        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
-
-    @lazy
     def involved(self) -> dict[Name, Involved]:
         """For each infinite coefficient the rows that are separated and in which its column is not zero.
 
@@ -259,12 +250,19 @@ class Separability(Separation):
         return found
 
     @lazy
+    def rules(self) -> tuple[Rule, ...]:
+        """True sentences on the cells of factors, and the ranges of numbers, that are separated.
+
+        Each says that all rows which meet some conditions have one outcome; ``rules[0].holds(data)`` tells
+        which rows those are. If levels of factors alone separate rows, the rules cover all of these. Rules
+        with thresholds of numbers are given only if few of them cover all others, and none for large data.
+        """
+        return find_rules(self)
+
+    @lazy
     def references(self) -> dict[str, tuple[Any, Any]]:
         """Factors whose reference level has one outcome alone: that level, and another to take instead."""
-        if self.model is None or not self.limiting_rows.size:
-            return {}
-        infinite = infinite_names(self)
-        return single_outcome_references(self.model, self._factors, infinite, self.separated_rows)
+        return single_outcome_references(self)
 
     @lazy
     def relations(self) -> dict[Name, dict[Name, Fraction]]:
@@ -276,6 +274,63 @@ class Separability(Separation):
         """What to do next about infinite and aliased coefficients, in one sentence that names them."""
         return advice(self)
 
+    def fit(self, penalty: str | None = None, *, offset: Any = None, level: float | None = 0.95) -> Fit:
+        """Fit the regression: the limiting model that a separated one has, or Firth's.
+
+        Parameters
+        ----------
+        penalty : {None, "firth"}
+            None maximises the likelihood in the extended sense: infinite coefficients are infinite, with the
+            finite end of their profile interval, and all others are estimated from the limiting model.
+            Without separation that is the ordinary fit. ``"firth"`` adds Jeffreys' prior, by which all are
+            finite.
+        offset : array of shape (n,), optional
+            What is added to the linear predictor of each row; by default that of the model of statsmodels, or
+            of the formula.
+        level : float or None
+            The confidence level of the profile intervals. None leaves out intervals and tests, which take a
+            fit for each coefficient or more.
+
+        Returns
+        -------
+        Fit
+            Its ``print`` is a table for a paper; ``predict`` gives the limits of the fitted probabilities.
+
+        Raises
+        ------
+        ValueError
+            If the verdict is undecided, the link is not logit or log, the penalty is not for the family, or
+            the information is singular up to rounding. The verdict holds nevertheless.
+
+        References
+        ----------
+        Barndorff-Nielsen (1978) and Geyer (2009), the completion of exponential families; Albert and Anderson
+        (1984); Firth (1993); Heinze and Schemper (2002), profile intervals with Firth's penalty; Kosmidis and
+        Firth (2021), its estimates are finite.
+
+        Examples
+        --------
+        >>> from prgd import separability
+        >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
+        >>> fitted = separability(X, [0, 1, 0, 1, 1]).fit()
+        >>> print(fitted)
+        Maximum likelihood, binomial: n = 5, df = 3, log-likelihood -2.34749
+        The limiting model has 4 rows; others are fitted perfectly.
+        Intervals and p are those of the profile likelihood ratio.
+        ------------------------------------------------------------
+        coefficient  estimate  std. error  from 95 %      to       p
+        ------------------------------------------------------------
+        (Intercept)   -2.2705      2.9344   -10.7298  2.8766  0.3976
+        x0               +inf                -1.8751    +inf  0.2214
+        x1             0.9082      1.0852    -0.9598  4.0108  0.3565
+        ------------------------------------------------------------
+        >>> fitted.predict([[1.0, 2.5], [0.0, 2.5]])
+        array([1. , 0.5])
+        """
+        from prgd.regression.fit import fit
+
+        return fit(self, penalty, offset, level)
+
     def to_dataframe(self) -> Any:
         """Return the table of all coefficients as a pandas data frame."""
         return summary.as_frame(self)
@@ -285,10 +340,10 @@ class Separability(Separation):
         return json.dumps(summary.facts(self), indent=1, allow_nan=False)
 
     def __str__(self) -> str:
-        return summary.as_text(self)
+        return printable(summary.as_text(self))
 
     def _repr_html_(self) -> str:
-        return summary.as_html(self)
+        return printable(summary.as_html(self))
 
 
 def is_unique(labels: Any) -> bool:

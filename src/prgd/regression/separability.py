@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from prgd.core.threads import single_blas
+from prgd.core.checks import check_positive
+from prgd.core.threads import limited, single_blas
 from prgd.core.types import Array, Indices
 from prgd.proofs.column_relations import near_relations
 from prgd.proofs.lifted_rows import KeptColumns
@@ -21,6 +24,8 @@ from prgd.regression.families import ModelRows, Name, limiting_rows, model_rows
 from prgd.regression.responses import INTERCEPT
 from prgd.regression.result import INTERRUPTED_LATE, REPEATED_LABELS, Separability, is_unique
 from prgd.regression.signs import find_coefficients, undecided_coefficients
+from prgd.regression.words import answers
+from prgd.rows.exact import check_shape
 from prgd.running.progress import tell_stage
 from prgd.separation.search import decide
 from prgd.separation.verdict import Separation, Verdict
@@ -28,11 +33,20 @@ from prgd.separation.verdict import Separation, Verdict
 _GLM_TOLERANCE = 1e-11  # residual, as a fraction of the column, below which R's glm reports NA
 _NOTES = 4  # nearly aliased columns that have a note of their own
 _TERMS = 6  # terms of a combination that a note shows
+_VECTORS = 46  # numbers, names and fractions that a verdict holds for each column, measured in numbers
+_SECONDS, _SECONDS_PER_ENTRY = 30.0, 1e-5  # what a verdict may take, if the caller says nothing
 _PANELS = 64  # parts in which a decomposition multiplies the columns
 
 
+@answers
 def separability(
-    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+    X: Any,
+    y: Any = None,
+    *,
+    family: str = "binomial",
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    max_seconds: float = math.inf,
 ) -> Separability:
     r"""Say whether the classes separate and which coefficients of a regression are infinite, and prove it.
 
@@ -59,6 +73,9 @@ def separability(
     sample_weight : array of shape (n,), optional
         Counts or other weights. Observations of weight 0 do not count; the size of the others changes
         nothing. Nor does an offset, so none is taken.
+    max_seconds : float
+        Seconds after which what is not proven yet is ``undecided``, as after Ctrl-C. Without a limit it is
+        30 s and 10 microseconds for each number of the model's rows.
 
     Returns
     -------
@@ -76,8 +93,8 @@ def separability(
     -----
     Duplicate rows with opposite labels, or one feature that separates alone, are found in one pass, and an
     exact simplex method decides small problems. Then some steps of dual acceleration look for a separating
-    direction, and a self-dual interior point for the partition into separated and boundary rows; of more than
-    3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
+    direction, and a self-dual interior point for the partition into separated and boundary rows, once
+    columns of one sign have separated theirs. Every proposal is proven with bounds
     on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far, or the
     verdict with the coefficients that are decided by then.
 
@@ -98,6 +115,7 @@ def separability(
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
     quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
+      the only row with x0 = 1 has y yes.
       the event is yes, against no: a coefficient of +inf is for it.
       quasi-complete separation: a hyperplane has no row on its wrong side, but each such one passes
         through rows.
@@ -111,24 +129,18 @@ def separability(
     x0           +inf     1 (number 4)
     x1           finite
     -----------------------------------
-    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from
-    the 4 limiting_rows alone.
+    x0 is infinite: drop x0, or use Firth's penalty or a prior; fit() estimates (Intercept) and x1 from
+    the 4 limiting_rows.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    is_model = type(X).__module__.startswith("statsmodels.")
-    if is_model or isinstance(X, str):
-        function = "from_statsmodels(results)" if is_model else "from_formula(formula, data)"
-        raise TypeError(
-            "separability takes arrays or a data frame of numbers, X and y; got "
-            f"{type(X).__name__ if is_model else repr(X)}. Call separability.{function}."
-        )
-    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    return with_labels(decide_model(model), labels_of(X))
+    regression = Regression(X, y, None, family, fit_intercept, sample_weight, row_labels=labels_of(X))
+    return regression.decide(max_seconds)
 
 
 def decide_model(model: ModelRows) -> Separability:
     """Return the verdict on the rows of a model with those on its coefficients."""
+    check_shape((model.rows.n, model.rows.width), _VECTORS)
     # Decompositions multiply a panel of columns at a time, and most products are as small.
     with single_blas(model.rows.n * model.rows.width**2 / _PANELS):
         found = decide(model.rows)
@@ -159,7 +171,7 @@ def _near_notes(model: ModelRows, evidence: Coefficients) -> tuple[tuple[str, ..
     if not evidence.basis.size or evidence.is_interrupted:
         return (), []
     try:
-        relations = near_relations(KeptColumns(model.rows, kept), evidence.basis)
+        relations = near_relations(KeptColumns(model.rows, kept))
     except KeyboardInterrupt:  # The verdict is complete without the notes.
         return (), []
     is_ordinal = model.family == "ordinal"
@@ -214,11 +226,11 @@ class Regression:
 
     Attributes
     ----------
-    X : ndarray or csr_array of shape (n, d)
+    X : array, sparse matrix, data frame or Rows of shape (n, d)
         The columns of the design matrix but for an intercept that ``fit_intercept`` adds.
     y : array of shape (n,), array of counts of shape (n, 2), or pandas Series of categories
     names : tuple of str or None
-        The names of the columns of X.
+        The names of the columns of X; None for those of a data frame.
     family : str
     fit_intercept : bool
     sample_weight : ndarray of shape (n,) or None
@@ -232,6 +244,13 @@ class Regression:
         The levels of each factor, by the expression that names its columns.
     row_labels : pandas Index, ndarray or None
         The labels of the rows in the user's data.
+    variables : pandas DataFrame or None
+        The columns of the user's data from which a formula has made X; None if X has the user's columns.
+    offset : ndarray of shape (n,) or None
+        What the model adds to the linear predictor.
+    link : str
+    design : function or None
+        Returns X and the offset of other data.
     """
 
     X: Any
@@ -245,12 +264,20 @@ class Regression:
     read: Callable[..., Regression] | None = None
     factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     row_labels: Any = None
+    variables: Any = None
+    offset: Array | None = None
+    link: str = "logit"
+    design: Callable[[Any], tuple[Any, Array | None]] | None = None
 
-    def decide(self) -> Separability:
+    def decide(self, max_seconds: float = math.inf) -> Separability:
         """Return the verdict on this regression."""
+        if max_seconds != math.inf:
+            check_positive("max_seconds", max_seconds)
         model = self.model()
-        found = decide_model(model)
-        found = replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
+        with limited(min(max_seconds, _SECONDS + _SECONDS_PER_ENTRY * model.rows.n * model.rows.width)):
+            found = decide_model(model)
+        own: Any = {"_read": self.read, "_factors": self.factors, "_regression": self}
+        found = replace(found, notes=(*self.notes, *found.notes), **own)
         return with_labels(found, self.row_labels)
 
     def placed(self, rows: Indices, n: int) -> Regression:
@@ -260,7 +287,10 @@ class Regression:
         source = np.zeros(n, np.int64)  # Rows that do not count are copies of the first one.
         source[rows] = np.arange(rows.size)
         y = self.y.iloc[source] if hasattr(self.y, "iloc") else self.y[source]
-        return replace(self, X=self.X[source], y=y, sample_weight=weight, read=None, row_labels=None)
+        table = None if self.variables is None else self.variables.iloc[source]
+        offset = None if self.offset is None else self.offset[source]
+        fields = {"X": self.X[source], "y": y, "sample_weight": weight, "variables": table, "offset": offset}
+        return replace(self, **fields, read=None, row_labels=None)
 
     def model(self) -> ModelRows:
         """Return the rows of this regression, with the user's names of the coefficients."""
@@ -272,7 +302,7 @@ class Regression:
             sample_weight=self.sample_weight,
             feature_names=self.names,
         )
-        return replace(model, names=self._renamed(model.names))
+        return replace(model, names=self._renamed(model.names), offset=self.offset, link=self.link)
 
     def _renamed(self, names: tuple[Name, ...]) -> tuple[Name, ...]:
         """Return the names of the coefficients with the user's own names for intercept and thresholds."""
@@ -290,30 +320,56 @@ class Regression:
 def shares_as_counts(y: Any) -> Any:
     """Return shares of successes between 0 and 1 as two columns; other numbers, and labels, as they are.
 
-    Only whether there are successes and failures matters for the verdict.
-
     Examples
     --------
-    >>> shares_as_counts(np.array([0.0, 0.5, 1.0])).tolist()
-    [[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
+    >>> shares_as_counts(np.array([0.0, 0.25, 1.0])).tolist()
+    [[0.0, 1.0], [0.25, 0.75], [1.0, 0.0]]
     """
     if ((y >= 0) & (y <= 1)).all() and ((y > 0) & (y < 1)).any():
-        return np.column_stack([y > 0, y < 1]).astype(np.float64)
+        return np.column_stack([y, 1.0 - y])
     return y
 
 
 def factor_levels(spec: Any) -> dict[str, tuple[Any, ...]]:
     """Return the levels of the factors of a design that formulaic, or patsy, has made; None has none."""
-    if hasattr(spec, "factor_infos"):
-        found = {k.name(): info.categories for k, info in spec.factor_infos.items()}
-    else:
-        states = getattr(spec, "encoder_state", {})
-        found = {str(k): state.get("categories") for k, (_, state) in states.items()}
     return {
         name: tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
-        for name, levels in found.items()
+        for name, levels in _expressions(spec).items()
         if levels is not None
     }
+
+
+def _expressions(spec: Any) -> dict[str, Any]:
+    """Return the expressions of a design in the words of its formula, with the levels of factors."""
+    if hasattr(spec, "factor_infos"):
+        return {k.name(): info.categories for k, info in spec.factor_infos.items()}
+    states = getattr(spec, "encoder_state", {})
+    return {str(k): state.get("categories") for k, (_, state) in states.items()}
+
+
+def predictors(frame: Any, spec: Any) -> Any:
+    """Return the columns of a data frame that a design uses; numbers that it takes as levels become levels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from formulaic import Formula
+    >>> frame = pd.DataFrame({"y": [0, 1], "stage": [1, 2], "dose": [2.0, 4.0]})
+    >>> spec = Formula("C(stage) + np.log(dose)").get_model_matrix(frame).model_spec
+    >>> predictors(frame, spec).dtypes.astype(str).to_dict()
+    {'stage': 'object', 'dose': 'float64'}
+    """
+    found = {}
+    for name in frame.columns:
+        # A word in quotes is no name, unless Q marks it as one, nor is one that is called.
+        word = re.compile(rf"(?<![\w.]){re.escape(str(name))}(?![\w.(])")
+        texts = {re.sub(r"(?<!Q\()(['\"]).*?\1", "", text): of for text, of in _expressions(spec).items()}
+        using = [levels for text, levels in texts.items() if word.search(text)]
+        levels = {level for levels in using if levels is not None for level in levels}
+        if using:
+            is_factor = levels >= set(frame[name].tolist())
+            found[name] = frame[name].astype(object) if is_factor else frame[name]
+    return type(frame)(found)
 
 
 def labels_of(data: Any) -> Any:

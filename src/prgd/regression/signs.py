@@ -9,12 +9,14 @@ v_j has the other sign.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
 from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
+from prgd.core.threads import check_time, time_left
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance, spread
@@ -40,6 +42,7 @@ SEARCH_WORK = 2e12  # rows times squared columns that searches for single coeffi
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
+_SMALL_MOVES = (20, 60, 200, 600, 1200, 2400, 4800)  # powers of 1/2 that are tried as lengths of a move
 _ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
 
 
@@ -120,6 +123,7 @@ class _SignSearch:
             left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
         for _ in range(MAX_ROUNDS if left else 0):
+            check_time()
             added = self._keep(self._proposals(index, left))
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
@@ -129,11 +133,21 @@ class _SignSearch:
         # A search takes about 20 steps of an interior point; what is too expensive stays undecided.
         affordable = int(SEARCH_WORK / (20.0 * index.size * cone.size**2))
         for j in left:
-            if self._sign(j) and affordable > 0:
+            check_time()
+            if not self._sign(j):
+                self._beside(j)
+            elif affordable > 0:
                 self._exactly(j, index)
                 affordable -= 1
 
-    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+    def _beside(self, j: int) -> None:
+        """Prove both signs of an entry that is 0 at the start, by exact moves too small for float64."""
+        k, slope = next(iter(self.cone.terms[j].items()))
+        for step in (Fraction(1, 2**bits) for bits in _SMALL_MOVES if not self._is_decided(j)):
+            moves = {(j, sign): sign * step / slope for sign in (1, -1)}
+            self._keep({key: _moved(self.start, k, move) for key, move in moves.items()})
+
+    def _keep(self, proposals: Mapping[tuple[int, int], Coordinates]) -> list[Indices]:
         """Keep the vectors that are proven, and return the rows that contradict the others."""
         contradictions = self.cone.prove_directions(list(proposals.values()))
         for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
@@ -197,6 +211,8 @@ class _SignSearch:
         scales = np.ldexp(1.0, row_powers)
         for k, q in duals.items():
             j = left[k]
+            if time_left() < 0.0:  # Vectors that are found by now are kept.
+                break
             is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
             if not is_proven:
                 proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
@@ -284,6 +300,10 @@ class _SignSearch:
             if np.isin(contradictions, index).all():
                 return
             index = np.union1d(index, contradictions)
+
+
+def _moved(t: RationalVector, k: int, move: Fraction) -> RationalVector:
+    return (*t[:k], t[k] + move, *t[k + 1 :])
 
 
 def _is_basic(q: Array, G: Array) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from prgd.core.types import Array
 from prgd.regression.result import Separability
-from prgd.regression.separability import Regression, factor_levels, shares_as_counts
+from prgd.regression.separability import Regression, factor_levels, predictors, shares_as_counts
+from prgd.regression.words import answers
+from prgd.rows.exact import as_float
 
 # The family of each class of models, and for each family of GLM the links for which the verdict holds.
 _FAMILIES = {
@@ -18,16 +21,14 @@ _FAMILIES = {
     "MNLogit": "multinomial",
     "OrderedModel": "ordinal",
 }
-_LINKS = {
-    "Binomial": ("Logit", "Probit", "CLogLog", "LogLog", "Cauchy"),
-    "Poisson": ("Log",),
-}
+_LINKS = {"Binomial": ("Logit", "Probit", "CLogLog", "LogLog", "Cauchy"), "Poisson": ("Log",)}
 _ACCEPTED = (
     "Logit, Probit, Poisson, MNLogit, OrderedModel, and GLM with the families Binomial (links Logit, Probit, "
     "CLogLog, LogLog, Cauchy) and Poisson (link Log)"
 )
 
 
+@answers
 def from_statsmodels(model_or_results: Any) -> Separability:
     """Say which coefficients of a model of statsmodels are infinite, and prove it.
 
@@ -68,18 +69,18 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         raise ValueError("A model of statsmodels has its own weights; got sample_weight too. Leave it out.")
     model = getattr(model_or_results, "model", model_or_results)
     family = _family(model)
-    X = np.asarray(model.exog, np.float64)
-    names = [str(name) for name in model.exog_names]
+    X, names = as_float(model.exog, "exog of the model"), [str(name) for name in model.exog_names]
+    own_names = names[X.shape[1] :] if X.ndim == 2 and family == "ordinal" else []  # those of thresholds
+    if X.ndim != 2 or len(names) - len(own_names) != X.shape[1]:
+        raise ValueError(f"The model must have a name for each column of exog; got {len(names)}, {X.shape}.")
     y, weight = _response(model, family), _weights(model)
-    notes = tuple(
-        f"The {word} of the model is ignored: whether a coefficient is infinite does not depend on it."
-        for word in ("offset", "exposure")
-        if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
-    )
+    # The exposure that a model of statsmodels stores is its logarithm.
+    given = {word: getattr(model, word, None) for word in ("offset", "exposure")}
+    added = {word: np.asarray(values, np.float64) for word, values in given.items() if np.any(values)}
+    notes = tuple(f"The {word} of the model does not change the verdict; fit uses it." for word in added)
     dropped, labels = _labelled_rows(model)
-    if type(getattr(model_or_results, "_results", model_or_results)).__name__.startswith(
-        ("L1", "Regularized")
-    ):
+    kind = type(getattr(model_or_results, "_results", model_or_results)).__name__
+    if kind.startswith(("L1", "Regularized")):
         notes += ("The penalty of fit_regularized is ignored: the verdict is on the likelihood without it.",)
     notes += dropped
     spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
@@ -90,9 +91,38 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
         first = int(has_intercept)
         features, own = (X[:, first:], y, tuple(names[first:])), tuple(names[:first])
-    return Regression(
-        *features, family, has_intercept, weight, notes, own, _read_again, factor_levels(spec), labels
-    )
+    offset = sum(added.values(), np.zeros(len(X))) if added else None
+    design = None if spec is None else partial(_new_design, spec, has_intercept and family != "ordinal")
+    known: Any = {"factors": factor_levels(spec), "row_labels": labels, "link": _link(model)}
+    known |= {"read": _read_again, "offset": offset, "design": design, "variables": _variables(model, spec)}
+    return Regression(*features, family, has_intercept, weight, notes, own, **known)
+
+
+def _variables(model: Any, spec: Any) -> Any:
+    """Return the columns of the data frame that the formula of a model uses; None without a formula."""
+    frame = getattr(model.data, "frame", None)
+    if spec is None or frame is None:
+        return None
+    dropped = getattr(model.data, "missing_row_idx", None)
+    frame = frame if dropped is None else frame.drop(frame.index[list(dropped)])
+    return predictors(frame, spec) if len(frame) == len(model.exog) else None
+
+
+def _new_design(spec: Any, has_intercept: bool, data: Any) -> tuple[Array, None]:
+    """Return the design matrix of other data by the formula of a model, without the intercept."""
+    if not hasattr(spec, "get_model_matrix"):
+        from patsy import dmatrix
+
+        return np.asarray(dmatrix(spec, data, NA_action="raise"))[:, int(has_intercept) :], None
+    return np.asarray(spec.get_model_matrix(data, na_action="raise"))[:, int(has_intercept) :], None
+
+
+def _link(model: Any) -> str:
+    """Return the name of the link of a model in lower case: ``logit`` if it is the one that fit knows."""
+    link = model.distr.name if hasattr(model, "distr") else _kinds(model)[0].__name__
+    link = type(model.family.link).__name__ if hasattr(model, "family") else link
+    own = {"norm": "probit"} | dict.fromkeys(("log", "poisson", "mnlogit", "logistic"), "logit")
+    return own.get(link.lower(), str(link).lower())
 
 
 def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression:
@@ -147,7 +177,7 @@ def _response(model: Any, family: str) -> Any:
     """Return the response under its name: numbers, two columns of counts, or classes in their order."""
     import pandas as pd
 
-    y, name = np.asarray(model.endog), model.endog_names
+    y, name = as_float(model.endog, "endog of the model"), model.endog_names
     name = name if isinstance(name, str) else None
     if family in ("multinomial", "ordinal"):
         # The endog are codes. The names of the classes of MNLogit are those that its summary prints.
@@ -156,11 +186,14 @@ def _response(model: Any, family: str) -> Any:
     if family == "poisson":
         return pd.Series(y, name=name)
     y = np.where(np.isnan(y), 0.0, y)  # GLM divides by the number of trials, even if that is 0.
+    trials = np.asarray(getattr(model, "n_trials", 1.0))
+    if trials.ndim and (trials != 1.0).any():
+        return np.rint(np.column_stack([y * trials, (1.0 - y) * trials]))
     return shares_as_counts(pd.Series(y, name=name))
 
 
 def _weights(model: Any) -> Array | None:
-    """Return the weights of the rows: frequencies, times those of variances, times the numbers of trials."""
-    given = [getattr(model, name, None) for name in ("freq_weights", "var_weights", "n_trials")]
+    """Return the weights of the rows: frequencies, times those of variances."""
+    given = [getattr(model, name, None) for name in ("freq_weights", "var_weights")]
     found = [np.asarray(weights, np.float64) for weights in given if weights is not None and np.ndim(weights)]
     return None if not found else np.prod(found, axis=0)

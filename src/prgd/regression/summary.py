@@ -6,12 +6,14 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from prgd.core.checks import plain
 from prgd.core.errors import missing_package
 from prgd.core.types import Indices
 from prgd.proofs.hyperplanes import overlap_in_words
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
     from prgd.regression.advice import Involved
     from prgd.regression.families import Name
     from prgd.regression.result import Separability
+    from prgd.regression.rules import Rule
 
 _SHOWN = 5  # features or rows that the explanation lists
 MAX_LINES = 20  # coefficients that text and HTML show
 _WIDTH = 100  # characters of a line of sentences
+_RULES = 4  # rules that text and HTML show
+_RULE_WIDTH = 78  # characters of a line of a rule
 _TERMS = 4  # terms of a relation that text and HTML show
 _NUMBERS = ("0", "1"), ("-1", "1"), ("False", "True")  # classes whose event goes without saying
 _KINDS = {
@@ -108,41 +113,57 @@ def relations(
 
 def as_text(s: Separability) -> str:
     """Return the verdict, its proof in words, the table of the coefficients, and what to do next."""
-    sentences = [*explanation(s), *(f"  Note: {note}" for note in s.notes)]
-    style: Any = {"subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
-    text = [line for sentence in sentences for line in textwrap.wrap(sentence, _WIDTH, **style)]
+    first, *rest = explanation(s)
+    rules = _wrapped(rules_in_words(s), _RULE_WIDTH)
+    sentences = [first, *rules, *rest, *(f"  Note: {note}" for note in s.notes)]
     if not s.coefficients:
-        return "\n".join(text)
+        return "\n".join(_wrapped(sentences, _WIDTH))
     cells, hidden = _cells(s)
     widths = [max(len(row[k]) for row in (_HEADER, *cells)) for k in range(2)]
     rows = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in (_HEADER, *cells)]
-    rule = "-" * max(map(len, rows))
     legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
-    return "\n".join(
-        [*text, rule, rows[0], rule, *rows[1:], *hidden, rule, *legend, *textwrap.wrap(advice(s), _WIDTH)]
-    )
+    return ruled(sentences, [*rows, *hidden], [*legend, *textwrap.wrap(advice(s), _WIDTH)], _WIDTH)
+
+
+def _wrapped(sentences: Sequence[str], width: int) -> list[str]:
+    style: Any = {"subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, width, **style)]
+
+
+def ruled(sentences: Sequence[str], rows: Sequence[str], last: Sequence[str], width: int) -> str:
+    """Return sentences, a table between rules, whose first row is its head, and lines after it."""
+    rule = "-" * max(map(len, rows))
+    return "\n".join([*_wrapped(sentences, width), rule, rows[0], rule, *rows[1:], rule, *last])
 
 
 def as_html(s: Separability) -> str:
     """Return the same as HTML, for notebooks with light or dark pages: colours are those of the page."""
     cells, hidden = _cells(s)
     first, *proof = explanation(s)
-    head = "".join(f"<th>{escape(title)}</th>" for title in _HEADER)
-    body = "".join(
-        f'<tr class="{_mark(Behaviour(row[1]))}">'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row)
-        + "</tr>"
-        for row in cells
-    )
-    more = "".join(f'<tr><td colspan="3">{escape(line)}</td></tr>' for line in hidden)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>" if cells else ""
+    table = html_table(_HEADER, cells, [mark(Behaviour(row[1])) for row in cells], hidden)
     legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
-    last = [*legend, advice(s)] if cells else []
-    return (
-        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>'
-        f"{table}{_paragraphs([*last, *(f'Note: {note}' for note in s.notes)])}"
-        f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details></div>"
+    last = [*rules_in_words(s), *legend, advice(s)] if cells else []
+    return html_of(first, table, [*last, *(f"Note: {note}" for note in s.notes)], proof)
+
+
+def html_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str], more: Sequence[str] = ()
+) -> str:
+    """Return a table as HTML, each row with its mark, and lines below; nothing if there are no rows."""
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    body = "".join(
+        f'<tr class="{mark}">' + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for mark, row in zip(marks, rows, strict=True)
     )
+    below = "".join(f'<tr><td colspan="{len(head)}">{escape(line)}</td></tr>' for line in more)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}{below}</tbody></table>" if rows else ""
+
+
+def html_of(first: str, table: str, sentences: Sequence[str], proof: Sequence[str] = ()) -> str:
+    """Return the first sentence, a table, and what follows, in the style of all verdicts."""
+    how = f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details>" if proof else ""
+    head = f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>'
+    return f"{head}{table}{_paragraphs(sentences)}{how}</div>"
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:
@@ -150,7 +171,7 @@ def _paragraphs(sentences: Sequence[str]) -> str:
 
 
 _STYLE = """<style>
-.prgd-separability {font-size: 0.95em; line-height: 1.4; max-width: 60em}
+.prgd-separability {font-size: 0.95em; line-height: 1.4; max-width: 60em; overflow-wrap: anywhere}
 .prgd-separability p {margin: 0.4em 0}
 .prgd-separability table {border-collapse: collapse; margin: 0.6em 0; font-variant-numeric: tabular-nums}
 .prgd-separability th, .prgd-separability td {text-align: left; padding: 0.2em 1em 0.2em 0.6em; border: 0;
@@ -167,13 +188,9 @@ _STYLE = """<style>
 
 def as_frame(s: Separability) -> Any:
     """Return one row for each coefficient as a pandas data frame."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_package("to_dataframe", "pandas", "report") from error
     table = [
         {
-            **_name_fields(line.name),
+            **name_fields(line.name),
             "verdict": str(line.verdict),
             "max_margin_sign": line.max_margin_sign,
             "rows": 0 if line.involved is None else line.involved.total,
@@ -184,10 +201,17 @@ def as_frame(s: Separability) -> Any:
         }
         for line in lines(s)
     ]
-    names = list(_name_fields(next(iter(s.coefficients), "")))
-    return pd.DataFrame(
-        table, columns=[*names, "verdict", "max_margin_sign", "rows", "first_rows", "relation"]
-    )
+    names = list(name_fields(next(iter(s.coefficients), "")))
+    return frame_of(table, [*names, "verdict", "max_margin_sign", "rows", "first_rows", "relation"])
+
+
+def frame_of(table: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> Any:
+    """Return rows by the names of their columns as a pandas data frame."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_package("to_dataframe", "pandas", "report") from error
+    return pd.DataFrame(table, columns=columns)
 
 
 def facts(s: Separability) -> dict[str, Any]:
@@ -200,34 +224,38 @@ def facts(s: Separability) -> dict[str, Any]:
         "verdict": str(s.verdict),
         **{name: getattr(s, name) for name in ("is_separable", "family", "classes", "fit_intercept")},
         "coefficients": [_line_facts(line) for line in lines(s)],
+        "rules": [_rule_facts(rule) for rule in s.rules],
         "advice": advice(s),
         "notes": list(s.notes),
         "dual_weights": weights,
         **{name: getattr(s, name) for name in _NUMBERS_OF_PROOF},
     }
-    return {name: _plain(value) for name, value in found.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold: arrays become lists, and numbers that are not finite None."""
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value.tolist()]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return cast("dict[str, Any]", plain(found, lambda value: value if math.isfinite(value) else None))
 
 
 def _line_facts(line: Entry) -> dict[str, Any]:
     """Return the facts on one coefficient, without those that its verdict does not have."""
-    found: dict[str, Any] = {**_name_fields(line.name), "verdict": str(line.verdict)}
+    found: dict[str, Any] = {**name_fields(line.name), "verdict": str(line.verdict)}
     if line.involved is not None:
         found |= {"rows": line.involved.total, "first_rows": list(line.involved.first)}
     if line.max_margin_sign is not None:
         found["max_margin_sign"] = line.max_margin_sign
     if line.relation is not None:
-        found["relation"] = [{**_name_fields(name), "times": str(k)} for name, k in line.relation.items()]
+        found["relation"] = [{**name_fields(name), "times": str(k)} for name, k in line.relation.items()]
     return found
 
 
-def _name_fields(name: Name) -> dict[str, str]:
+def _rule_facts(rule: Rule) -> dict[str, Any]:
+    facts = asdict(rule)
+    for condition in facts["conditions"]:  # Levels may be intervals or dates.
+        condition["value"] = (
+            value if isinstance(value := condition["value"], str | float | int) else str(value)
+        )
+    return {"text": str(rule), **facts, "rows": rule.rows.tolist()}
+
+
+def name_fields(name: Name) -> dict[str, str]:
+    """Return a name as columns of a table."""
     return {"name": name} if isinstance(name, str) else {"class": name[0], "name": name[1]}
 
 
@@ -246,7 +274,8 @@ def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
     return [(shown(line.name), str(line.verdict), line.remark) for line in table], note
 
 
-def _mark(verdict: Behaviour) -> str:
+def mark(verdict: Behaviour) -> str:
+    """Return the class of a row of the table in HTML."""
     return "infinite" if verdict.is_infinite else "finite" if verdict is Behaviour.FINITE else "other"
 
 
@@ -276,6 +305,12 @@ def explanation(s: Separability) -> list[str]:
     elif words:
         rest.append(f"  {words}")
     return [first, *_event(s), *rest, f"  {s.how}"]
+
+
+def rules_in_words(s: Separability) -> list[str]:
+    """Return the first rules as sentences, and how many there are if some are left out."""
+    left_out = [f"found.rules has all {len(s.rules)} sentences like these"] * (len(s.rules) > _RULES)
+    return [f"  {sentence}." for sentence in [*map(str, s.rules[:_RULES]), *left_out]]
 
 
 def _event(s: Separability) -> list[str]:

@@ -1,4 +1,4 @@
-"""Proposals of the partition of some rows: by interior point, linear programming, or an exact simplex method.
+"""Proposals of the partition of some rows: by columns of one sign, interior point or exact simplex method.
 
 Checks of one pass each decide many data sets at once: rows that cancel, and single features.
 
@@ -8,6 +8,7 @@ A proposal claims nothing. `prgd.separation.search` proves it, or asks again wit
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -18,23 +19,23 @@ from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.norms import norm
 from prgd.problem.problem import NO_ROWS
 from prgd.proofs.exact_simplex import partition_rows
-from prgd.proofs.lifted_rows import LiftedRows, balance
+from prgd.proofs.lifted_rows import LiftedRows, balance, largest
 from prgd.proofs.modular import IntegerMatrix
 from prgd.proofs.weights import Proof, weights_prove
+from prgd.rows.blocks import non_finite_entry
 from prgd.separation.verdict import Verdict
 from prgd.solvers.self_dual import self_dual_path
 
 MAX_COPY_ENTRIES = 2**25  # entries of the largest copy that is made of the data
 EXACT_SECONDS = 30.0  # estimated seconds that the exact simplex method may take; nothing is timed
-PROGRAM_SECONDS = 60.0  # seconds for one linear program
-# HiGHS may fail on margins of about its tolerance; with a loose one it treats these margins as zero.
-_TOLERANCES = (1e-7, 1e-5)
-INTERIOR_WIDTH = 3000  # columns up to which the interior point factorises matrices of their size
-INTERIOR_WORK = 3e10  # rows times squared columns that a step of the interior point may cost
+INTERIOR_WIDTH = 5000  # columns up to which the interior point factorises matrices of their size
+INTERIOR_WORK = 1e11  # rows times squared columns that a step of the interior point may cost
 CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
 _MAX_EXPONENT = 500  # a proposal's numbers are below this power of two, so that their products are finite
 _MAX_CANDIDATES = 1000  # pairs of rows that are checked exactly
 _KEY_TOLERANCE = 1e-9  # keys of equal rows differ by rounding only, far less than this fraction
+_SPARSE = 0.1  # fraction of the entries up to which rows stay sparse
+_PEELED = "Found by columns of one sign"
 _LONG = 2**900  # exact entries above this are near the end of the floating range
 
 
@@ -93,12 +94,22 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
     -------
     Proposal, or None if the copy is too large or too expensive, or if the path breaks down at once.
     """
-    if not fits_interior_point(rows, index.size):
+    stored = rows.stored(index)
+    if stored is None:
         return None
-    Z = rows.take(index)
-    filled = np.flatnonzero(Z.any(axis=0))
+    peels, core = _peeled(stored)
+    Z = stored[core]
+    filled = np.flatnonzero(largest(Z, 0)) if core.size else core
+    if not filled.size:  # Rows of zeros balance themselves.
+        is_zero = np.isin(np.arange(index.size), core)
+        direction = _with_peels(np.zeros(rows.width), peels)
+        return Proposal(index, is_zero, is_zero / max(core.size, 1), direction, _PEELED)
+    if not isinstance(Z, np.ndarray) and Z.nnz > _SPARSE * Z.shape[0] * filled.size:
+        Z = Z.toarray()
+    if isinstance(Z, np.ndarray) and not fits_interior_point(rows, index.size):
+        return None
     Z, row_powers, column_powers = balance(Z[:, filled])
-    if not np.isfinite(Z).all():  # scaling left the floating range
+    if non_finite_entry(Z) is not None:  # scaling left the floating range
         return None
     is_separated, point = False, None
     for point in self_dual_path(Z):
@@ -107,68 +118,54 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
             break
     if point is None:
         return None
-    boundary = np.zeros(index.size, np.bool_) if is_separated else point.p > point.s
+    boundary, weights = np.zeros(index.size, np.bool_), np.zeros(index.size)
+    boundary[core] = False if is_separated else point.p > point.s
+    weights[core], hardness = _times_powers(point.p, row_powers), np.full(index.size, np.inf)
+    hardness[core] = np.where(boundary[core], -point.p, point.s)
     direction = np.zeros(rows.width)
-    direction[filled] = _times_powers(point.v, column_powers)
-    weights, hardness = _times_powers(point.p, row_powers), np.where(boundary, -point.p, point.s)
-    return Proposal(index, boundary, weights, direction, "Found by interior point", hardness=hardness)
+    if not boundary[core].all():
+        direction[filled] = _times_powers(point.v, column_powers)
+    direction = _with_peels(direction, peels)
+    source = "Found by interior point" + " after columns of one sign" * bool(peels)
+    return Proposal(index, boundary, weights, direction, source, hardness=hardness)
+
+
+def _peeled(Z: Any) -> tuple[list[tuple[Array, Array]], Indices]:
+    """Find columns that have one sign on all rows, and again on the rows in which all of these are zero.
+
+    Returns
+    -------
+    list of pairs of arrays
+        For each round the signs of such columns, 0 for the others, and the rows that these signs, taken as a
+        direction, separate.
+    ndarray of int
+        The rows that are left.
+    """
+    left, peels = np.arange(Z.shape[0]), []
+    while left.size:
+        high, low = _dense(Z.max(axis=0)), _dense(Z.min(axis=0))
+        signs = np.where(low >= 0.0, np.sign(high), np.where(high <= 0.0, np.sign(low), 0.0))
+        margins = Z @ signs
+        if not margins.any():
+            break
+        peels.append((signs, Z[margins > 0.0]))
+        left, Z = left[margins == 0.0], Z[margins == 0.0]
+    return peels, left
+
+
+def _with_peels(v: Array, peels: Sequence[tuple[Array, Any]]) -> Array:
+    """Add multiples of the signs that make the margins of v positive on the rows that the signs separate."""
+    for signs, Z in reversed(peels):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            needed = float(np.max(np.abs(Z @ v) / (Z @ signs), initial=0.0))
+        v = v + 2.0 ** (np.frexp(needed)[1] + 1 if needed else 0) * signs
+    return v
 
 
 def _times_powers(values: Array, powers: Any) -> Array:
     """Return a positive multiple of ``values * 2**powers`` in the floating range."""
-    largest = (np.frexp(values)[1] + powers)[values != 0.0].max(initial=0)
-    return np.asarray(np.ldexp(values, powers - max(0, int(largest) - _MAX_EXPONENT)))
-
-
-def propose_by_program(rows: LiftedRows, index: Indices) -> Proposal | None:
-    r"""Propose the partition of some rows; None if the copy is too large or HiGHS fails.
-
-    .. math:: \max \sum_i \min(p_i, 1) \quad \text{over} \quad p \ge 0, \; Z^\top p = 0
-
-    The dual solution is a v with margins of at least 1 on the rows of weight 0 and of 0 on the others.
-    """
-    Z = rows.sparse(index, MAX_COPY_ENTRIES)
-    if Z is None:
-        return None
-    Z, row_powers, columns = balance(Z)
-    solved = solve_program(Z, _TOLERANCES[0]) or solve_program(Z, _TOLERANCES[1])
-    if solved is None:
-        return None
-    p, v = solved
-    margins = Z @ v
-    boundary = p > np.maximum(0.5, margins)
-    weights, hardness = _times_powers(p, row_powers), np.where(boundary, -p, margins)
-    direction, source = _times_powers(v, columns), "Found by linear programming"
-    return Proposal(index, boundary, weights, direction, source, hardness=hardness)
-
-
-def solve_program(Z: Any, tolerance: float) -> tuple[Array, Array] | None:
-    """Return weights p and direction v of the linear program, or None if HiGHS fails or takes too long."""
-    from scipy.optimize import linprog
-    from scipy.sparse import hstack
-
-    n, d = Z.shape
-    if not np.isfinite(Z.data).all():  # scaling left the floating range
-        return None
-    # p = q + r with q in [0, 1] and r >= 0, where only q counts, stands for sum_i min(p_i, 1).
-    bounds = np.zeros((2 * n, 2))
-    bounds[:n, 1], bounds[n:, 1] = 1.0, np.inf
-    solved: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
-        np.repeat([-1.0, 0.0], n),
-        A_eq=hstack([Z.T, Z.T], format="csc"),
-        b_eq=np.zeros(d),
-        bounds=bounds,
-        method="highs-ds",
-        options={
-            "time_limit": PROGRAM_SECONDS,
-            "maxiter": 2 * n + 20 * d + 1000,
-            "primal_feasibility_tolerance": tolerance,
-            "dual_feasibility_tolerance": tolerance,
-        },
-    )
-    if solved.status != 0:
-        return None
-    return solved.x[:n] + solved.x[n:], -solved.eqlin.marginals
+    top = (np.frexp(values)[1] + powers)[values != 0.0].max(initial=0)
+    return np.asarray(np.ldexp(values, powers - max(0, int(top) - _MAX_EXPONENT)))
 
 
 def propose_exactly(rows: LiftedRows, index: Indices, hardness: Array) -> Proposal | None:

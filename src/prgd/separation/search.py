@@ -2,8 +2,8 @@
 
 Each stage proposes a direction or a partition of the rows, and `prgd.proofs` decides. The stages are, in this
 order: rows that cancel and single features, an exact simplex method if entries are few, steps of dual
-acceleration if rows are too many or too wide for an interior point, and an interior point on all rows or on
-growing sets of them. If these fail, linear programming and an exact simplex method follow (`proposals`).
+acceleration if rows are too many or too wide for an interior point, and columns of one sign followed by an
+interior point on all rows or on growing sets of them. If these fail, an exact simplex method follows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
 from prgd.core.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
 from prgd.problem.certificate import Certificate, DualWeights
@@ -29,7 +30,6 @@ from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, wei
 from prgd.running.history import Record, Status, any_of
 from prgd.running.loop import run
 from prgd.running.progress import tell_stage
-from prgd.separation import proposals
 from prgd.separation.proposals import (
     CLEAR,
     Found,
@@ -38,16 +38,15 @@ from prgd.separation.proposals import (
     find_cancelling_rows,
     fits_interior_point,
     propose_by_interior_point,
-    propose_by_program,
     propose_exactly,
     scan_features,
 )
 from prgd.separation.verdict import INTERRUPTED, Separation, Verdict
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
-PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows
 MAX_ROUNDS = 30  # times that a method may ask for more rows
 STEPS = 150  # steps of dual acceleration on the rows as given
+SPARSE_WIDTH = 2**15  # columns of sparse rows up to which the interior point takes all of them
 MANY_ROWS = 40  # rows for each column above which the interior point starts from some of the rows
 HARD_ROWS = 6  # rows for each column with which a method starts
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
@@ -77,8 +76,9 @@ class Search:
         if not fits and self.not_strict is None and (found := self._by_steps()) is not None:
             return found
         # A partition that some of very many rows show is proven with few weights, which is quick to check.
-        starts = [everything] if fits else []
-        if not fits or everything.size > MANY_ROWS * rows.width:
+        is_wide = not fits and rows.rows.is_sparse and rows.width <= SPARSE_WIDTH
+        starts = [everything] if fits or is_wide else []
+        if not is_wide and (not fits or everything.size > MANY_ROWS * rows.width):
             starts.insert(0, self._hard_rows())
         tell_stage("interior point")
         for start in starts:
@@ -86,11 +86,8 @@ class Search:
                 propose = partial(propose_by_interior_point, rows, clear=clear)
                 if (found := self._grow(propose, start)) is not None:
                     return found
-        tell_stage("linear programming")
-        start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows()
-        if (found := self._grow(partial(propose_by_program, rows), start)) is not None:
-            return found
-        return self._grow(exactly, start if start.size <= HARD_ROWS * rows.width else self._hard_rows())
+        few = everything.size <= HARD_ROWS * rows.width
+        return self._grow(exactly, everything if few else self._hard_rows())
 
     def _by_one_feature(self) -> Found | None:
         """Measure the range of each feature, and prove a feature that separates alone."""
@@ -163,6 +160,7 @@ class Search:
     def _grow(self, propose: Callable[[Indices], Proposal | None], index: Indices) -> Found | None:
         """Ask for a proposal on some rows, and again with those rows that contradict it."""
         for _ in range(MAX_ROUNDS):
+            check_time()
             proposal = propose(index)
             if proposal is None:
                 return None
@@ -229,8 +227,9 @@ class Search:
             members = rows_obeying(rows, known.relations, outside)
             if members.size < outside.size:
                 return np.setdiff1d(outside, members, assume_unique=True)
-            inside = np.union1d(inside, members)
-            if not weights_prove(rows, inside, p, proof):
+            inside = np.sort(np.concatenate([inside, members]))
+            # Weights in float64 are proven to span all rows that obey the relations; integers may not be.
+            if proof.weights is not None and not weights_prove(rows, inside, p, proof):
                 return NO_ROWS
         if direction is None:
             return Found(Verdict.NOT_SEPARABLE, how, p=p, proof=proof, boundary=inside)
@@ -246,8 +245,6 @@ class Search:
         if not isinstance(proposal.weights, np.ndarray):
             integers = [w for w, on in zip(proposal.weights, proposal.boundary, strict=True) if on]
             return prove_integer_weights(self.rows, inside, integers, known.relations)
-        if inside.size * self.rows.width > proposals.MAX_COPY_ENTRIES:
-            return None
         p = np.zeros(self.rows.n)
         p[inside] = proposal.weights[proposal.boundary]
         p = self.rows.normalized_weights(p)
