@@ -1,6 +1,6 @@
 r"""
-Many classes at once
-====================
+One against the rest, or all classes jointly
+============================================
 
 Ten classes can be separated one against the rest, by ten hyperplanes, or jointly, by one matrix of weights.
 Joint separation is possible more often: a class in the middle of others has no hyperplane of its own.
@@ -94,7 +94,7 @@ for a in range(10):
         distance[a, b] = lead.min() / np.linalg.norm(joint.coef[a] - joint.coef[b])
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(6, 7.6), layout="constrained", height_ratios=[1, 2.6])
-margins = np.where(batch.is_status(prgd.Status.CERTIFIED), batch.margin, 0)
+margins = np.where(batch.status == prgd.Status.CERTIFIED, batch.margin, 0)
 top.bar(range(10), margins, color=COLOURS[0])
 for k in np.flatnonzero(margins == 0):
     top.text(k, 0.08, "none", ha="center", color=COLOURS[3], fontsize=10, weight="bold")

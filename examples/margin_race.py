@@ -1,6 +1,6 @@
 r"""
-A race for the largest margin
-=============================
+GD, NGD, PRGD and dual acceleration, step by step
+=================================================
 
 Four first-order methods look for the same separator. The largest margin of this set, :math:`\gamma^\star`,
 is known, so we can draw how far the margin :math:`\gamma(w)` of each method is from it after every step.

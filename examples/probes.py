@@ -1,6 +1,6 @@
 """
-What each layer knows: probes with a proof
-==========================================
+What each layer of a network knows
+==================================
 
 A linear probe asks whether a concept can be read off the activations of a network by a hyperplane. The usual
 probe is a logistic regression, whose accuracy depends on its regularisation. The largest margin depends on
@@ -68,7 +68,7 @@ for name, batch in batches.items():
 
 figure, panels = plt.subplots(1, 2, figsize=(6.6, 5.6), sharey=True, layout="constrained")
 for axes, (name, batch) in zip(panels, batches.items(), strict=True):
-    margin = np.where(batch.is_status(prgd.Status.CERTIFIED), batch.margin, np.nan).reshape(6, -1).T
+    margin = np.where(batch.status == prgd.Status.CERTIFIED, batch.margin, np.nan).reshape(6, -1).T
     axes.pcolormesh(np.log10(margin), cmap="viridis", vmin=-4, vmax=-1, edgecolors="white", linewidth=1)
     for (j, i), value in np.ndenumerate(margin):
         text = "×" if np.isnan(value) else f"{1000 * value:.0f}" if value > 0.002 else f"{1000 * value:.1f}"
@@ -119,8 +119,8 @@ plt.show()
 # **What to do.** Take the activations of your model, one matrix for each layer, and a column of labels for
 # each concept; 0 in a column means that the label is not known. ``batch.cosine`` says how close the
 # direction of each probe provably is to the exact one, so that directions of two runs can be compared. The
-# page on :doc:`probes </max_margin>` says more.
+# page on :doc:`probes </probes>` says more.
 
 batch = batches["trained"]
-cosine = batch.cosine[batch.is_status(prgd.Status.CERTIFIED)].min()
+cosine = batch.cosine[batch.status == prgd.Status.CERTIFIED].min()
 print(f"smallest proven cosine of a probe to the exact direction: {cosine:.4f}")

@@ -1,6 +1,6 @@
 r"""
-Soft margins for classes that overlap
-=====================================
+How the price C moves a separator
+=================================
 
 Many data sets have no separator. :func:`prgd.soft_margin` lets rows violate the margin and adds a cost for
 each of them; the price ``C`` says how much. This example draws the solutions for a range of ``C``, certifies
@@ -87,8 +87,8 @@ plt.show()
 # -----------------------------
 # The breast cancer data separate once the columns are standardised, so a hard margin exists. It is not the
 # best classifier: it fits every row, and some rows are noise. We compare the accuracy on five held-out
-# folds. ``LinearSVC`` has no factor 1/2 before its ``C``, so it gets half of ours and solves nearly the same
-# problem (it also penalises the intercept).
+# folds. ``C`` means the same in ``LinearSVC``, which solves nearly the same problem (it also penalises the
+# intercept).
 data, target = load_breast_cancer(return_X_y=True)
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
 
@@ -101,7 +101,7 @@ def accuracy(model):
 prices = np.logspace(-3, 4, 8)
 curves = [
     ("LogisticRegression", BLUE, "^--", [accuracy(LogisticRegression(C=C, max_iter=2000)) for C in prices]),
-    ("LinearSVC", GREEN, "s:", [accuracy(LinearSVC(C=C / 2, random_state=0)) for C in prices]),
+    ("LinearSVC", GREEN, "s:", [accuracy(LinearSVC(C=C, random_state=0)) for C in prices]),
     ("soft margin", ORANGE, "o-", [accuracy(prgd.MaxMarginClassifier(C=C)) for C in prices]),
 ]
 hard = accuracy(prgd.MaxMarginClassifier())

@@ -167,6 +167,65 @@ def test_booleans_are_classes_and_leave_no_row_out():
     np.testing.assert_allclose(tensors.margin, batch.margin, rtol=2e-6)
 
 
+def test_zeros_are_a_class_if_no_label_is_negative():
+    X, Y = label_sets(1, 50, 60, 3, left_out=0.0)
+    batch = prgd.max_margin_batch(X, (Y > 0).astype(int))
+    np.testing.assert_array_equal(batch.margin, prgd.max_margin_batch(X, Y > 0).margin)
+    assert repr(batch) == "BatchResult(3 problems: 3 CERTIFIED; labels 0 read as -1)"
+    assert (batch[:1].score(X, (Y[:, :1] > 0).astype(int)) == 1.0).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "offset", "C"), [((60, 90), 0.0, 0.3), ((80, 20), 1e6, 30.0), ((90, 8), 0.0, 1.0)]
+)
+def test_soft_margins_agree_with_those_of_single_label_sets(engine, fit_intercept, shape, offset, C):
+    X, Y = label_sets(4, *shape, 4, noise=[2])
+    X += offset * fit_intercept
+    batch = prgd.max_margin_batch(ENGINES[engine](X), Y, C=C, fit_intercept=fit_intercept)
+    assert (batch.status == Status.CERTIFIED).all()
+    assert batch.check(X, Y).is_valid.all()
+    for result, y in zip(batch, Y.T, strict=True):
+        one = prgd.soft_margin(X[y != 0], y[y != 0], C=C, fit_intercept=fit_intercept)
+        assert result.margin <= one.upper_bound
+        assert one.margin <= result.upper_bound
+        np.testing.assert_allclose(result.coef, one.coef, atol=2e-3 * np.abs(one.coef).max())
+
+
+@pytest.mark.parametrize("shape", [(90, 120), (400, 6)])  # with a Gram matrix, and without
+def test_folds_choose_a_price_for_each_label_set(shape):
+    X, Y = label_sets(5, *shape, 3, left_out=0.1)
+    noise = np.random.default_rng(0).random(Y.shape) < [0.0, 0.1, 0.45]
+    batch = prgd.max_margin_batch(X, np.where(noise, -Y, Y), C="cv")
+    assert (batch.status == Status.CERTIFIED).all()
+    assert batch.C[0] > batch.C[2]  # labels of noise want a shorter w
+    with pytest.raises(ValueError, match="C must be a positive number or 'cv'"):
+        prgd.max_margin_batch(X, Y, C="best")
+
+
+def test_results_predict_and_score():
+    pandas = pytest.importorskip("pandas")
+    X, Y = label_sets(6, 60, 8, 3)
+    batch = prgd.max_margin_batch(X, Y)
+    assert (batch.score(X, Y) == 1.0).all()
+    np.testing.assert_allclose(batch.decision_function(X), X @ batch.coef.T + batch.intercept, rtol=1e-12)
+    assert set(batch.predict(sp.csr_array(X)).ravel().tolist()) == {-1, 1}
+    assert np.isnan(batch.score(X[:4], np.zeros((4, 3)))).all()
+    layers = prgd.max_margin_batch([X, 2.0 * X[:, :7]], Y)
+    np.testing.assert_array_equal(layers.score([X, 2.0 * X[:, :7]], Y)[:3], 1.0)
+    frame, y = pandas.DataFrame(X, columns=list("abcdefgh")), np.where(Y[:, 0] > 0, "yes", "no")
+    result = prgd.max_margin(frame, y)
+    assert result.score(frame[list("hgfedcba")], y) == np.mean(result.predict(torch.tensor(X)) == y)
+    joint = prgd.max_margin(X, np.arange(60) % 3, multi_class="joint")
+    assert joint.decision_function(X).shape == (60, 3)
+    assert set(joint.predict(X).tolist()) <= {0, 1, 2}
+    with pytest.raises(ValueError, match=r"X must have 8 columns, as the data of the fit; got 7."):
+        result.predict(X[:, :7])
+    with pytest.raises(ValueError, match="row 1"):
+        result.predict(np.where(np.arange(60)[:, None] == 1, np.nan, X))
+
+
 def test_arrays_are_those_of_the_results_and_nothing_is_printed(capfd):
     X, Y = label_sets(4, 60, 20, 4, noise=[1])
     batch = prgd.max_margin_batch(X, Y)
@@ -176,12 +235,12 @@ def test_arrays_are_those_of_the_results_and_nothing_is_printed(capfd):
         values = getattr(batch, name)
         for k, result in enumerate(batch):
             assert np.array_equal(values[k], getattr(result, name)), name
-    assert (batch.cosine[batch.is_status(Status.CERTIFIED)] >= 1 - 1e-6).all()
+    assert (batch.cosine[batch.status == Status.CERTIFIED] >= 1 - 1e-6).all()
     assert batch[-1] is batch.results[3]
     assert batch[1:3].column.tolist() == [1, 2]
     assert "3 CERTIFIED" in repr(batch)
     left_out = abs(Y[:, 3])  # is 0 for rows that the label set leaves out
-    assert batch[3].check(X, Y[:, 3] > 0, sample_weight=left_out).is_valid
+    assert batch[3].check(X, np.where(Y[:, 3] > 0, 1, -1), sample_weight=left_out).is_valid
 
 
 def test_one_against_the_rest_is_a_batch(monkeypatch):
@@ -319,7 +378,7 @@ def test_rows_far_from_the_origin_and_of_extreme_units(engine, offset, scale):
     X, Y = label_sets(9, 40, 12, 3)
     X = (X + offset) * scale
     batch = prgd.max_margin_batch(ENGINES[engine](X), Y)
-    assert batch.is_status(Status.CERTIFIED).all()
+    assert (batch.status == Status.CERTIFIED).all()
     assert batch.check(X, Y).is_valid.all()
 
 
@@ -327,9 +386,9 @@ def test_rows_far_from_the_origin_and_of_extreme_units(engine, offset, scale):
     ("change", "sentence"),
     [
         (lambda Y: np.where(np.arange(3) == 1, 1, Y), "Column 1 of Y must hold both classes, 1 and -1"),
-        (lambda Y: np.where(np.arange(3) == 2, -abs(Y), Y), "Column 2 of Y .* it has -1 and 0 alone"),
+        (lambda Y: np.where(np.arange(3) == 2, -abs(Y), Y), "Column 2 of Y .* it has 0 and -1 alone"),
         (lambda Y: np.where(np.arange(3) == 0, 0, Y), "Column 0 of Y .* it has 0 alone"),
-        (lambda Y: (Y > 0).astype(int), "Column 0 of Y .* 1 and 0 alone. .* as booleans, or as 2"),
+        (lambda Y: np.where(np.arange(3) == 0, Y > 0, Y), "Column 0 .* 1 and 0 alone. .* booleans, or as 2"),
         (lambda Y: 2 * Y, "Y must hold 1, -1, and 0 .* column 0 has -?2.0 at row 0"),
         (lambda Y: np.where(Y == 0, np.nan, Y), r"Y must hold 1, -1, and 0 .* column \d has nan at row"),
         (lambda Y: Y[:-1], r"Y must hold a row for each of the 30 rows of X .* got shape \(29, 3\)"),

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
-from prgd.core.arithmetic import add_to_diagonal, like, namespace, to_host  # noqa: E402
+from prgd.core.arithmetic import to_host  # noqa: E402
 from prgd.maxmargin import hard  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.interior_point import maximise_margin  # noqa: E402
@@ -172,15 +172,3 @@ def test_systems_of_both_namespaces():
     assert torch.isfinite(many[[0, 2]]).all()
     with pytest.raises(TypeError, match="NumPy takes one"):
         definite_solvers(H)
-
-
-def test_namespaces():
-    a, t = np.ones(3), torch.ones(3, dtype=torch.float64)
-    assert namespace(a) is np
-    assert namespace(t) is torch
-    assert isinstance(like(t, a), torch.Tensor)
-    assert isinstance(like(a, [1, 2]), np.ndarray)
-    assert isinstance(to_host(t), np.ndarray)
-    for matrices in (np.zeros((2, 3, 3)), torch.zeros((2, 3, 3), dtype=torch.float64)):
-        add_to_diagonal(matrices, like(matrices, a))
-        np.testing.assert_array_equal(matrices, np.stack([np.eye(3)] * 2))

@@ -204,27 +204,6 @@ def test_an_interrupt_keeps_the_interval(monkeypatch):
         prgd.max_margin(X, y, norm="linf")
 
 
-def test_an_l1_separator_is_sparse_and_differs_from_l2():
-    """Of two columns l1 takes the larger one alone, l2 both by their size, and l-infinity both equally."""
-    X = np.array([[3.0, 2.0], [-3.0, -2.0]])
-    y = [1, -1]
-    found = {norm: prgd.max_margin(X, y, norm=norm) for norm in ("l1", "l2", "linf")}
-    assert [round(found[norm].margin, 9) for norm in found] == [3.0, round(np.sqrt(13.0), 9), 5.0]
-    np.testing.assert_allclose(found["l1"].coef, [1 / 3, 0.0], atol=1e-12)
-    np.testing.assert_allclose(found["linf"].coef, [0.2, 0.2], atol=1e-12)
-
-
-def test_results_are_saved_with_norm_and_classes(tmp_path):
-    X, y = classes_of(4)
-    result = prgd.max_margin(X, y, norm="spectral", multi_class="joint")
-    result.save(tmp_path / "result.npz")
-    loaded = prgd.Result.load(tmp_path / "result.npz")
-    assert loaded.check(X, y).is_valid
-    assert loaded.norm == "spectral"
-    np.testing.assert_array_equal(loaded.coef, result.coef)
-    np.testing.assert_array_equal(loaded.intercept, result.intercept)
-
-
 def test_errors_are_sentences(monkeypatch):
     X, y = classes_of(3)
     two = X[y < 2], y[y < 2]

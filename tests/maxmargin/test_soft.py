@@ -62,7 +62,7 @@ def test_the_interval_holds_the_exact_optimum(seed, n, d, fit_intercept, exponen
     y = np.where(np.arange(n) < max(1, n // 2), 1, -1)
     C, s = 10.0**exponent, rng.integers(1, 4, n).astype(float) if weighted else None
     result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, sample_weight=s, tol=1e-9)
-    exact = exact_objective(X, y, C * (np.ones(n) if s is None else s), fit_intercept)
+    exact = exact_objective(X, y, 2 * C * (np.ones(n) if s is None else s), fit_intercept)
     lower, upper = Fraction(result.margin), Fraction(result.upper_bound)
     assert lower**2 * exact <= 1 <= upper**2 * exact
     assert result.status is Status.CERTIFIED
@@ -70,8 +70,8 @@ def test_the_interval_holds_the_exact_optimum(seed, n, d, fit_intercept, exponen
 
 
 def test_one_row_of_each_class_by_hand():
-    # With x = 1 and -1, w minimises w^2 / 2 + C (1 - w)^2, so w = 2 C / (1 + 2 C).
-    result = prgd.soft_margin([[1.0], [-1.0]], [1, -1], C=2.0)
+    # With x = 1 and -1, w minimises w^2 / 2 + 2 C (1 - w)^2, so w = 4 C / (1 + 4 C).
+    result = prgd.soft_margin([[1.0], [-1.0]], [1, -1], C=1.0)
     assert result.coef == pytest.approx([0.8])
     assert result.intercept == pytest.approx(0.0, abs=1e-15)
     assert 0.5 / result.margin**2 == pytest.approx(0.5 * 0.64 + 2 * 0.04)
@@ -93,19 +93,19 @@ def test_the_gradient_vanishes(fit_intercept, C):
     X, y = overlapping()
     result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, tol=1e-12)
     slack = np.maximum(1 - y * (X @ result.coef + result.intercept), 0)
-    gradient = result.coef - C * X.T @ (y * slack)
-    assert np.linalg.norm(gradient) <= 1e-7 * np.linalg.norm(C * X.T @ (y * slack))
+    gradient = result.coef - 2 * C * X.T @ (y * slack)
+    assert np.linalg.norm(gradient) <= 1e-7 * np.linalg.norm(2 * C * X.T @ (y * slack))
     assert not fit_intercept or abs((y * slack).sum()) <= 1e-9 * slack.sum()
 
 
-def test_liblinear_has_half_of_the_price():
+def test_the_price_is_that_of_liblinear():
     X, y = overlapping()
     X[3] = 0.0  # a row of zeros has a slack
     for C in (0.1, 10.0):
         result = prgd.soft_margin(X, y, C=C, fit_intercept=False)
         assert result.status is Status.CERTIFIED
         assert result.check(X, y).is_valid  # a warning would be an error here
-        model = LinearSVC(C=C / 2, dual=False, fit_intercept=False, tol=1e-10, max_iter=10**5).fit(X, y)
+        model = LinearSVC(C=C, dual=False, fit_intercept=False, tol=1e-10, max_iter=10**5).fit(X, y)
         np.testing.assert_allclose(result.coef, model.coef_[0], rtol=1e-5, atol=1e-8)
 
 
@@ -203,13 +203,13 @@ def test_what_is_printed_and_saved_names_the_soft_margin(tmp_path, capsys):
         lines = dict(line.split(": ", 1) for line in str(one).splitlines())
         assert lines["problem"].startswith("soft margin (squared hinge, C = 2) in the l2 norm, with an unpen")
         assert " <= gamma_C <= " in lines["margin"]
-        assert lines["gamma_C"].startswith("1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weigh")
+        assert lines["gamma_C"].startswith("1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C (weigh")
         assert "gamma_star" not in f"{one} {one!r} {one.check(X, y)}"
         assert one.C == 2.0
         np.testing.assert_array_equal(one.coef, result.coef)
         assert one.check(X, y).is_valid
     slack = np.maximum(1.0 - y * (X @ result.coef + result.intercept), 0.0)
-    F = 0.5 * result.coef @ result.coef + slack @ slack
+    F = 0.5 * result.coef @ result.coef + 2 * slack @ slack
     assert 1.0 / math.sqrt(2.0 * F) == pytest.approx(result.margin, rel=1e-9)
     hard = prgd.max_margin(*prgd.datasets.toy(0.3))
     assert "gamma_C" not in str(hard)
@@ -238,7 +238,7 @@ def test_a_path_of_C_ends_where_single_solves_do():
     X, y = overlapping()
     problem = prgd.Problem(X, y, fit_intercept=True, scale="none")
     prices = [1e-2, 1.0, 1e2, 1e4]
-    for C, (w, b) in zip(prices, soft_path(problem, np.ones(len(y)), prices, 1e-9), strict=True):
+    for C, (w, b) in zip(prices, soft_path(problem, np.full(len(y), 2.0), prices, 1e-9), strict=True):
         alone = prgd.soft_margin(X, y, C=C, tol=1e-9)
         np.testing.assert_allclose(w, alone.coef, rtol=1e-6)
         assert b == pytest.approx(alone.intercept, rel=1e-6)
@@ -261,7 +261,7 @@ def test_extended_rows_are_the_rows_with_a_column_each():
 def test_a_price_that_underflows_is_refused():
     X, y = [[1.0], [2.0]], [0, 1]
     for s in ([1e-300] * 2, [1.0, 1e-230]):
-        with pytest.raises(ValueError, match=r"C = 1e-90 times the sample weight 1e-\d+ of row [01]"):
+        with pytest.raises(ValueError, match=r"C = 1e-90, times the sample weight 1e-\d+ of row [01]"):
             prgd.soft_margin(X, y, C=1e-90, sample_weight=s, w0=[1e-200], max_passes=1)
     result = prgd.soft_margin(X, y, C=1e-90, sample_weight=[1e90] * 2)
     with pytest.raises(ValueError, match="of row 1 must lie between"):
@@ -275,7 +275,7 @@ def test_a_price_that_underflows_is_refused():
 
 def test_equal_rows_of_both_classes_are_certified():
     # Z^T p is 0, but its bound of rounding is not: compensated products are needed for a tight bound.
-    result = prgd.soft_margin([[1.0, 1.0], [1.0, 1.0]], [0, 1], C=1e25)
+    result = prgd.soft_margin([[1.0, 1.0], [1.0, 1.0]], [0, 1], C=5e24)
     assert result.status is Status.CERTIFIED
     assert result.upper_bound == pytest.approx(math.sqrt(0.5e-25))
     assert result.margin <= math.sqrt(0.5e-25) <= result.upper_bound
@@ -301,7 +301,7 @@ def test_sparse_rows_far_from_the_origin_do_not_divide_by_zero():
     X = 1e11 + np.array([[-0.53192, 0.17941], [-0.36473, 1.00774], [0.08253, -1.23361]])
     y = [0, 1, 1]
     result = prgd.soft_margin(sp.csr_array(X), y, C=1e9)
-    exact = exact_objective(X, np.array([-1, 1, 1]), np.full(3, 1e9), True)
+    exact = exact_objective(X, np.array([-1, 1, 1]), np.full(3, 2e9), True)
     assert Fraction(result.margin) ** 2 * exact <= 1
     assert Fraction(result.upper_bound) ** 2 * exact >= 1
     assert result.gap <= 1e-3  # few sparse columns are centred, as dense ones are

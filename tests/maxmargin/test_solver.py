@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
+from sklearn.svm import SVC
 from small_problems import planted
 
 import prgd
@@ -44,6 +45,22 @@ def test_equals_nnls_through_the_origin(seed, shape):
     assert (y * (X @ result.coef)).min() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_solution_with_an_intercept_is_that_of_svc(seed):
+    rng = np.random.default_rng(seed)
+    # LIBSVM keeps its kernel in float32, so that its direction errs by about 6e-8 (max ||x|| / margin)^2:
+    # a wide margin and rows near the origin leave it the digits to compare
+    X, y = planted(int(rng.integers(20, 120)), int(rng.integers(2, 40)), 1.0, seed)
+    X = X + 0.5 * rng.standard_normal(X.shape[1])
+    svc = SVC(kernel="linear", C=1e10, tol=1e-8).fit(X, y)
+    result = prgd.max_margin(X, y, tol=1e-12)
+    length = np.linalg.norm(svc.coef_)
+    found = result.coef / np.linalg.norm(result.coef)
+    assert np.linalg.norm(found - svc.coef_[0] / length) <= 1e-5
+    assert result.intercept == pytest.approx(svc.intercept_[0], abs=1e-4)
+    assert result.margin >= (y * svc.decision_function(X)).min() / length - 1e-12
+
+
 # Solvers, the number of classes, whether rows have weights, and how closely margins and coefficients agree.
 MARGINS = [
     (partial(prgd.max_margin, tol=1e-9), 2, False, 1e-8, 1e-4),
@@ -73,15 +90,6 @@ def test_every_engine_gives_the_same_answer(engine, fit_intercept, tmp_path):
         np.testing.assert_allclose(result.coef / size, reference.coef / size, atol=atol)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, np.asfortranarray])
-def test_dtypes(dtype, make):
-    X, y = planted(300, 10, 0.1, 0, dtype=dtype)
-    result = prgd.max_margin(make(X), y)
-    assert result.gap <= 1e-6
-    assert result.check(make(X), y).is_valid
-
-
 def test_the_intercept_is_the_distance_of_hulls():
     X = np.array([[3.0, 0.0], [5.0, 1.0], [1.0, 0.0], [0.0, 9.0]])
     result = prgd.max_margin(X, [1, 1, -1, -1], tol=1e-10)
@@ -104,24 +112,6 @@ def test_overlap_is_proven(fit_intercept, n, d, make):
     check = result.check(X, y)
     assert check.is_valid
     assert check.certificate.upper <= 1e-12 * np.linalg.norm(X, axis=1).max()
-
-
-def test_opposite_labels_on_equal_rows_are_proof_at_once():
-    X, y = planted(100, 5, 0.1, 2)
-    X, y = np.vstack([X, X[:1]]), np.r_[y, -y[0]]
-    result = prgd.max_margin(X, y)
-    assert result.status is Status.NOT_SEPARABLE
-    assert result.passes < 60
-
-
-@pytest.mark.parametrize("margin", [1e-3, 1e-5, 1e-7, 1e-9, 1e-10])
-def test_small_margins_are_certified(margin):
-    rng = np.random.default_rng(3)
-    y = np.where(rng.random(200) < 0.5, 1, -1)
-    X = np.column_stack([y * margin * (1 + rng.random(200)), rng.standard_normal((200, 5))])
-    result = prgd.max_margin(X, y, fit_intercept=False)
-    assert result.status is Status.CERTIFIED
-    assert result.check(X, y).certificate.gap <= 1.1e-6
 
 
 def test_a_gap_at_the_tolerance_stays_certified():
@@ -220,15 +210,16 @@ def test_support_beyond_the_working_set_is_certified_and_beyond_memory_bounded(m
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_a_margin_at_rounding_is_not_called_overlap(fit_intercept):
-    # separable by the first feature, with a margin that no float64 sum of the others can see
+@pytest.mark.parametrize("margin", [1e-3, 1e-5, 1e-7, 1e-9, 1e-10, 1e-16])
+def test_a_margin_at_rounding_is_not_called_overlap(margin, fit_intercept):
+    # separable by the first feature, at last with a margin that no float64 sum of the others can see
     rng = np.random.default_rng(12)
     y = np.where(rng.random(200) < 0.5, 1, -1)
-    X = np.column_stack([y * 1e-16 * (1 + rng.random(200)), rng.standard_normal((200, 5))])
+    X = np.column_stack([y * margin * (1 + rng.random(200)), rng.standard_normal((200, 5))])
     result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
     assert result.status is Status.CERTIFIED
     assert result.is_separable
-    assert result.upper_bound <= 1e-14
+    assert result.upper_bound <= 100.0 * margin
     assert result.check(X, y).is_valid
     assert prgd.separability(X, y, fit_intercept=fit_intercept).is_separable
 

@@ -24,16 +24,16 @@ def text(seed, n=300, d=900, words=12):
     return X, np.where(X @ rng.standard_normal(d) > 0.0, 1.0, -1.0)
 
 
-def descent_of(X, y, fit_intercept, **options):
+def descent_of(X, y, fit_intercept, C=np.inf, **options):
     problem = Problem(SparseRows(X, y, **options), fit_intercept=fit_intercept, scale="none")
-    return CoordinateDescent(problem, *problem.rows.csr_arrays)
+    return CoordinateDescent(problem, *problem.rows.csr_arrays, C)
 
 
-def plain_sweep(Z, y, diagonal, a, rows, b, penalty):
+def plain_sweep(Z, y, diagonal, a, rows, b, penalty, C):
     """Take the steps of a sweep in NumPy, in this order of the rows."""
     a, w, balance = a.copy(), Z.T @ a, float(y @ a)
     for i in rows:
-        slope = Z[i] @ w + y[i] * (b + penalty * balance) - 1.0
+        slope = Z[i] @ w + y[i] * (b + penalty * balance) + a[i] / (2.0 * C) - 1.0
         change = max(a[i] - slope / diagonal[i], 0.0) - a[i]
         a[i] += change
         w, balance = w + change * Z[i], balance + change * y[i]
@@ -41,18 +41,18 @@ def plain_sweep(Z, y, diagonal, a, rows, b, penalty):
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "C"), [(np.float32, np.inf), (np.float64, np.inf), (np.float64, 2.0)])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_a_sweep_takes_the_steps_of_plain_numpy(fit_intercept, dtype):
+def test_a_sweep_takes_the_steps_of_plain_numpy(fit_intercept, dtype, C):
     X, y = text(0, 40, 60, 6)
     X = X.astype(dtype)
-    descent = descent_of(X, y, fit_intercept)
+    descent = descent_of(X, y, fit_intercept, C)
     Z = X.toarray().astype(np.float64) * y[:, None]
     for _ in range(3):
         before, b = descent.a.copy(), descent.state[0]
         descent.choose_rows(np.inf)  # no row is left out, so the array of rows keeps the order of the sweep
         descent.sweep(1)
-        a, w, b = plain_sweep(Z, y, descent.diagonal, before, descent.rows, b, descent.state[1])
+        a, w, b = plain_sweep(Z, y, descent.diagonal, before, descent.rows, b, descent.state[1], C)
         np.testing.assert_allclose(descent.a, a, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(descent.w, w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(descent.state[0], b, rtol=1e-9, atol=1e-12)
@@ -72,14 +72,15 @@ def test_a_sweep_leaves_out_rows_of_large_margin():
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("C", [np.inf, 2.0])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_conjugate_gradients_equalise_the_margins(fit_intercept):
+def test_conjugate_gradients_equalise_the_margins(fit_intercept, C):
     X, y = text(1, 30, 80, 8)
-    descent = descent_of(X, y, fit_intercept)
+    descent = descent_of(X, y, fit_intercept, C)
     descent.a[:] = 1.0
     descent.solve_face(True, 1e-12, 0.0)
     Z, sums = X.toarray() * y[:, None], y[:, None] * fit_intercept
-    system = np.block([[Z @ Z.T, sums], [sums.T, np.full((1, 1), 1.0 - fit_intercept)]])
+    system = np.block([[Z @ Z.T + np.eye(30) / 2 / C, sums], [sums.T, np.full((1, 1), 1.0 - fit_intercept)]])
     exact, b = np.split(np.linalg.solve(system, np.append(np.ones(30), 0.0)), [30])
     if exact.min() > 0.0:
         np.testing.assert_allclose(descent.a, exact, rtol=1e-8)
@@ -97,18 +98,19 @@ def test_gathered_rows_are_the_rows():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_bounds_agree_with_the_working_set(seed, fit_intercept):
+@pytest.mark.parametrize(("seed", "C"), [(0, np.inf), (1, np.inf), (2, 1e5), (3, 100.0), (4, 1.0), (5, 0.01)])
+def test_bounds_agree_with_those_of_other_methods(seed, C, fit_intercept):
     X, y = text(10 + seed, 300 + 40 * seed)
-    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
-    other = prgd.max_margin(X, y, fit_intercept=fit_intercept, w0=np.ones(X.shape[1]), tol=1e-9)
+    options = {"C": C, "fit_intercept": fit_intercept}
+    result = prgd.soft_margin(X, y, **options)
+    other = prgd.soft_margin(X, y, **options, w0=np.ones(X.shape[1]), tol=1e-9)
     assert len(result.history.rows) == 1  # coordinate descent alone
     assert result.status is other.status is Status.CERTIFIED
     assert result.check(X, y).is_valid
     assert result.margin <= other.upper_bound
     assert other.margin <= result.upper_bound
     if not fit_intercept:  # rows y_i x_i without labels
-        plain = prgd.max_margin(sp.csr_array(sp.diags_array(y) @ X), fit_intercept=False)
+        plain = prgd.soft_margin(sp.csr_array(sp.diags_array(y) @ X), **options)
         assert abs(plain.margin - result.margin) <= 2e-6 * result.margin
 
 
@@ -119,11 +121,10 @@ def test_weights_bound_the_margin_at_every_stage(fit_intercept):
     best = prgd.max_margin(X, y, fit_intercept=fit_intercept)
     for tol in (1e-1, 1e-3, 1e-5, 1e-7):
         found = row_weights(problem, tol, 1000)
-        p = np.zeros(problem.n)
-        p[found.indices] = found.p
+        p = found.weights.dense(problem.n)
         sums = [p[y > 0].sum(), p[y < 0].sum()] if fit_intercept else [p.sum()]
-        np.testing.assert_allclose(sums, 1.0, rtol=1e-12)
-        upper = np.linalg.norm(X.T @ (y * p)) / len(sums)
+        np.testing.assert_allclose(sums, 1.0 / len(sums), rtol=1e-12)
+        upper = np.linalg.norm(X.T @ (y * p))
         assert best.margin <= upper * (1 + 1e-12)
         assert found.gap <= tol
 
@@ -194,4 +195,3 @@ def test_which_rows_suit():
     assert not suits(Problem(X[:, 400:410], y, fit_intercept=True))  # few columns
     assert not suits(Problem(X[:, :20], y, fit_intercept=True))  # entries in most columns
     assert not suits(Problem(X * 1e60, y))
-    assert row_weights(Problem(X.toarray(), y), 1e-6, 10) is None

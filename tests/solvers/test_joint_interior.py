@@ -1,4 +1,4 @@
-"""The joint program over pairs: against Clarabel, its KKT conditions, and degenerate sets."""
+"""The joint program over pairs: its KKT conditions, Farkas' weights, and degenerate sets."""
 
 import numpy as np
 import pytest
@@ -43,28 +43,6 @@ def random_set(seed):
         some = np.sort(rng.choice(row.size, max(1, int(rng.random() * row.size)), replace=False))
         row, other = row[some], other[some]
     return X, codes, row, other, K, fit_intercept
-
-
-def by_clarabel(X, codes, row, other, K, fit_intercept):
-    """Return Clarabel's status, and the norm of W."""
-    clarabel = pytest.importorskip("clarabel")
-    from scipy.sparse import csc_matrix
-
-    if fit_intercept:
-        X = np.hstack([X - X.mean(axis=0), np.ones((len(X), 1))])
-    m, d = row.size, X.shape[1]
-    A, weight = np.zeros((m, K, d)), np.ones((K, d))
-    A[np.arange(m), codes[row]], A[np.arange(m), other] = X[row], -X[row]
-    A, b, cones = -A.reshape(m, -1), -np.ones(m), [clarabel.NonnegativeConeT(m)]
-    if fit_intercept:
-        weight[:, -1] = 0.0
-        A, b, cones = np.vstack([1.0 - weight.ravel(), A]), np.append(0.0, b), [clarabel.ZeroConeT(1), *cones]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    P = csc_matrix(np.diag(weight.ravel()))
-    found = clarabel.DefaultSolver(P, np.zeros(weight.size), csc_matrix(A), b, cones, settings).solve()
-    return str(found.status), float(np.linalg.norm(weight.ravel() * np.array(found.x)))
 
 
 def combination(X, codes, row, other, K, p):
@@ -114,19 +92,11 @@ def check_farkas(found, X, codes, row, other, K, fit_intercept, size=2e-9):
 
 
 @pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 150), marks=pytest.mark.slow)])
-def test_random_sets_against_clarabel(seeds):
-    undecided = 0
+def test_answers_to_random_sets_are_proven(seeds):
+    """The KKT conditions and Farkas' weights exclude each other, so either is the truth about the set."""
     for seed in seeds:
-        problem = random_set(seed)
-        found, (status, length) = solve_pairs(*problem), by_clarabel(*problem)
-        if "Infeasible" in status:
-            check_farkas(found, *problem)
-            continue
-        check_conditions(found, *problem)
-        if status == "Solved":
-            assert np.linalg.norm(found.W) == pytest.approx(length, rel=1e-7, abs=1e-7)
-        undecided += status != "Solved"
-    assert undecided <= 2
+        found = solve_pairs(*(problem := random_set(seed)))
+        (check_conditions if found.is_feasible else check_farkas)(found, *problem)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -279,13 +249,3 @@ def test_wolfe_from_a_vertex_alone(fit_intercept):
     found = polished(pairs, bounds_of(pairs, W, p), p > 1.0, 1e-12)
     assert found.gap <= 1e-12
     assert found.upper == pytest.approx(1.0 / np.linalg.norm(expected.W), rel=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_digits_all_pairs_at_once(fit_intercept):
-    from sklearn.datasets import load_digits
-
-    X, codes = load_digits(return_X_y=True)
-    problem = X, codes, *all_pairs(codes, 10), 10, fit_intercept
-    check_conditions(solve_pairs(*problem), *problem)

@@ -15,14 +15,14 @@ import numpy as np
 
 from prgd.core.arithmetic import EPSILON, times_power
 from prgd.core.threads import single_blas
-from prgd.core.types import Array, Intercept
-from prgd.maxmargin.overlap import prove_overlap
-from prgd.maxmargin.solve import RoundProposal, Solve, mean_term
+from prgd.core.types import Array
+from prgd.maxmargin.exactly import prove_exactly
+from prgd.maxmargin.solve import RoundProposal, Solve
 from prgd.norms import L2, moderate, norm
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.solvers.programs import max_terms_at_once, solve_program
-from prgd.solvers.terms import TermSet
+from prgd.solvers.terms import TermSet, mean_term, violators
 
 _MIN_FIRST_TERMS, _MAX_FIRST_TERMS = 128, 1024  # terms that start the set
 _MIN_NEW_TERMS = 64  # terms that join in a round, at least
@@ -43,14 +43,7 @@ def solve_any_norm(solve: Solve, w0: Array | None) -> Status:
     with single_blas():
         method.choose_terms(w0)
         status = solve.repeat(method)
-    if status is not Status.STALLED or solve.certificate.lower > 0.0:
-        return status
-    if (proven := prove_overlap(solve, method.working)) is not None:
-        return proven
-    if solve.certificate.lower > 0.0 and not solve.is_certified:  # the margin is positive, and tiny
-        with single_blas():
-            return solve.repeat(method)
-    return Status.CERTIFIED if solve.is_certified else status
+    return prove_exactly(solve, method.working, method) if status is Status.STALLED else status
 
 
 class AnyNorm:
@@ -103,11 +96,18 @@ class AnyNorm:
 
     def propose(self) -> RoundProposal | None:
         """Solve the program of the set, in units of the data."""
-        value, working = self.solve.certificate.upper, self.working
-        found = solve_program(working.terms(value), self.problem.norm, self.set_tol)
-        if found is None or not norm(found.w) > 0.0:
-            return None
-        p = np.where(found.p > _IDLE * found.p.max(initial=0.0), found.p, 0.0)
+        solve, working, value = self.solve, self.working, math.inf
+        while True:
+            before, value = value, solve.certificate.upper
+            found = solve_program(working.terms(value), self.problem.norm, self.set_tol)
+            if found is None or (value == before < math.inf):
+                return None
+            p = np.where(found.p > _IDLE * found.p.max(initial=0.0), found.p, 0.0)
+            if norm(found.w) > 0.0:
+                break
+            # A margin below the tolerance of the program is no zero: its weights tell how small it may be.
+            if not solve.bound(working, RoundProposal(None, 0, 0.0, p)):
+                return None
         w, b, _ = working.in_data_units(found, value)
         count = self._per_group(max(_MIN_NEW_TERMS, int(np.count_nonzero(p > EPSILON))))
         return RoundProposal(w, count, b if self.problem.is_joint else float(b[0]), p, is_spread=True)
@@ -117,12 +117,8 @@ class AnyNorm:
         c, p, w = self.solve.certificate, np.asarray(found.p), np.asarray(found.w)
         if c.lower <= 0.0 and c.upper <= times_power(_ZERO, self.working.exponent):
             return Status.STALLED  # the terms of the set have no positive margin, up to rounding
-        _, shift = self.problem.coding.best([group.smallest for group in smallest])
-        margins = np.concatenate(
-            [group.margins + s for group, s in zip(smallest, self._shifts(shift), strict=True)]
-        )
         level = (1.0 - 0.5 * self.solve.tol) * c.upper * self.problem.norm(w)
-        joining = np.concatenate([group.indices for group in smallest])[margins < level]
+        joining = violators(self.problem, smallest, level, self.working.n_terms)
         if joining.size:
             if self.working.size + joining.size > _MAX_TERMS:
                 self.working.keep(p > _SMALL_WEIGHT * p.max())
@@ -137,11 +133,3 @@ class AnyNorm:
         else:
             return Status.STALLED
         return None
-
-    def _shifts(self, b: Intercept) -> list[float]:
-        """Return what the intercept adds to the margins of each group."""
-        if not self.problem.fit_intercept:
-            return [0.0]
-        if not self.problem.is_joint:
-            return [float(b), -float(b)]
-        return list(np.subtract.outer(b, b).ravel())

@@ -8,6 +8,7 @@ certify is left to `prgd.max_margin`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ _WHOLE_TOLERANCE = 0.9  # fraction of the tolerance that bounds may take before 
 
 
 def solve_on_device(
-    problem: Problem, block: LabelledRows, tol: float, tell: Callable[[int], None]
+    problem: Problem, block: LabelledRows, tol: float, tell: Callable[[int], None], end: float
 ) -> dict[int, Result]:
     """Return the results of the label sets that one interior point certifies to ``tol``."""
     found: dict[int, Result] = {}
@@ -41,6 +42,8 @@ def solve_on_device(
     try:
         shared = SharedProducts.of(problem)
         for part in _parts(len(block.Y), problem.n, shared.G):
+            if time.perf_counter() >= end:
+                break
             found |= _solve_part(problem, block, shared, part, tol)
             tell(int(part[-1]) + 1)
     except (MemoryError, RuntimeError) as error:

@@ -13,7 +13,7 @@
    gap is certified.
 5. `prgd.maxmargin.exactly`: a small problem that rounding keeps from being certified is solved in integers.
 
-Sparse rows of many columns are solved without a working set first (`prgd.maxmargin.solver.SparseMargin`).
+Sparse rows of many columns are solved without a working set first (`prgd.solvers.coordinate_descent`).
 `Host` and `Device` say what depends on where the rows lie. Steps of pairwise descent are too small for a
 device: there the interior point solves every set, and the set grows in larger parts.
 """
@@ -23,9 +23,10 @@ from __future__ import annotations
 import numpy as np
 
 from prgd.core.arithmetic import EPSILON, times_power
+from prgd.core.threads import check_time
 from prgd.core.types import Array
 from prgd.maxmargin.overlap import prove_overlap
-from prgd.maxmargin.solve import RoundProposal, Solve, mean_term, violators
+from prgd.maxmargin.solve import RoundProposal, Solve
 from prgd.norms import moderate, norm
 from prgd.problem import Problem
 from prgd.rows.queries import Smallest
@@ -33,6 +34,7 @@ from prgd.running.history import Status
 from prgd.solvers.active_set import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.costs import NS_CALL, NS_CUBE, NS_SQUARE, NS_STEP, NS_WEIGHT
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
+from prgd.solvers.terms import mean_term, violators
 from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, DeviceSet, WorkingSet, descend
 
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
@@ -217,6 +219,7 @@ class HardMargin:
         steps, taken = _FIRST_STEPS, 0
         max_steps = _max_steps_of_descent(working.size, working.dimensions, has_interior)
         while taken < max_steps:
+            check_time()
             _, self.violation = descend(working.gram_buffer, working.group, self.p, g, self.set_tol, steps)
             taken += steps
             if self.violation <= self.set_tol:
@@ -287,9 +290,9 @@ class HardMargin:
         if working.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
             return Status.STALLED
         level = (1.0 - 0.5 * self.solve.tol) * norm(w) * times_power(found.upper, working.exponent)
-        joining = violators(smallest, level, found.max_rows)
+        joining = violators(self.problem, smallest, level, found.max_rows)
         if joining.size and place.nearly_violated > 1.0:  # rows that are nearly violated will be
-            joining = violators(smallest, place.nearly_violated * level, found.max_rows)
+            joining = violators(self.problem, smallest, place.nearly_violated * level, found.max_rows)
         if joining.size:
             if working.size + joining.size > place.max_rows(self.problem, self.descends):
                 self._drop_idle_rows(w, found.upper)

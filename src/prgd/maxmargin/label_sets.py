@@ -39,12 +39,15 @@ class LabelledRows:
         Label sets may be solved in threads, since no pass over the rows uses threads of its own.
     name : str
         "X", or "X[b]" for block b of a list.
+    is_binary : bool
+        The labels were given as 0 and 1, and 0 was read as the class -1.
     """
 
     rows: Rows
     Y: npt.NDArray[np.int8]
     takes_threads: bool
     name: str
+    is_binary: bool = False
 
     def labels(self, k: int) -> Labels:
         """Return label set k; rows that it leaves out have the sample weight 0."""
@@ -89,8 +92,8 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
             )
         Y = Y.detach().cpu()
         Y = (Y.double() if Y.is_floating_point() else Y).numpy()  # NumPy has no bfloat16
-    label_sets = read_label_sets(Y, rows.n, name, rows_name)
-    return LabelledRows(rows, label_sets, rows.is_on_device or not is_engine, rows_name)
+    label_sets, is_binary = read_label_sets(Y, rows.n, name, rows_name)
+    return LabelledRows(rows, label_sets, rows.is_on_device or not is_engine, rows_name, is_binary)
 
 
 @contextmanager
@@ -105,14 +108,22 @@ def errors_naming(name: str) -> Iterator[None]:
         raise kind(f"{name}: {error}") from error
 
 
-def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:
-    """Return label sets as one row of +1, -1 and 0 for each, after checking every column.
+def read_label_sets(
+    Y: Any, n: int, name: str = "Y", rows_name: str = "X", is_binary: bool | None = None
+) -> tuple[npt.NDArray[np.int8], bool]:
+    """Return label sets as one row of +1, -1 and 0 for each, and whether 0 was read as -1.
+
+    0 leaves a row out. If no label is negative, that would leave no label set two classes: 0 is a class then.
+    If ``is_binary`` says which reading to take, columns of one class are accepted.
 
     Examples
     --------
     >>> read_label_sets([[1, 0], [-1, 1], [1, -1]], 3)
-    array([[ 1, -1,  1],
-           [ 0,  1, -1]], dtype=int8)
+    (array([[ 1, -1,  1],
+           [ 0,  1, -1]], dtype=int8), False)
+    >>> read_label_sets([[1, 0], [0, 1], [1, 1]], 3)
+    (array([[ 1, -1,  1],
+           [-1,  1,  1]], dtype=int8), True)
     """
     Y = Y.toarray() if hasattr(Y, "toarray") else Y
     values = as_array(Y, name)
@@ -124,30 +135,30 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
             f"{name} must hold a row for each of the {n} rows of {rows_name} and a column for each label "
             f"set; got shape {values.shape}.{hint}"
         )
-    if values.dtype == np.bool_:
-        signs = np.where(values.T, 1, -1).astype(np.int8)
-    else:
-        is_sign = (values == 1.0) | (values == -1.0) | (values == 0.0)
-        if not is_sign.all():
-            column = int(np.argmin(is_sign.all(axis=0)))
-            row = int(np.argmin(is_sign[:, column]))
-            raise ValueError(
-                f"{name} must hold 1, -1, and 0 for rows that are left out, or booleans; column {column} has "
-                f"{values[row, column].item()!r} at row {row}."
-            )
-        signs = np.ascontiguousarray(values.T, dtype=np.int8)
-    for sign, other in ((1, -1), (-1, 1)):
+    is_sign = (values == 1.0) | (values == -1.0) | (values == 0.0)
+    if not is_sign.all():
+        column = int(np.argmin(is_sign.all(axis=0)))
+        row = int(np.argmin(is_sign[:, column]))
+        raise ValueError(
+            f"{name} must hold 1, -1, and 0 for rows that are left out, or booleans; column {column} has "
+            f"{values[row, column].item()!r} at row {row}."
+        )
+    signs = np.ascontiguousarray(values.T, dtype=np.int8)
+    needs_both, is_bool = is_binary is None, values.dtype == np.bool_
+    if is_binary is None:
+        is_binary = not is_bool and bool((signs == 0).any() and not (signs < 0).any())
+    if is_binary or is_bool:
+        signs = 2 * signs - 1
+    for sign in (1, -1) if needs_both else ():
         lacks = ~(signs == sign).any(axis=1)
         if lacks.any():
             column = int(np.argmax(lacks))
-            only = f"{other} and 0" if (signs[column] == 0).any() else f"{other}"
-            if not signs[column].any():
-                only = "0"
+            found = " and ".join(map(str, np.unique(values[:, column].astype(int))[::-1].tolist()))
             raise ValueError(
-                f"Column {column} of {name} must hold both classes, 1 and -1; it has {only} alone. 0 leaves "
-                "a row out: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
+                f"Column {column} of {name} must hold both classes, 1 and -1; it has {found} alone. 0 leaves "
+                "a row out if a label is -1: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
             )
-    return signs
+    return signs, is_binary
 
 
 @dataclass(frozen=True, eq=False)

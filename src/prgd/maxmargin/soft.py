@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,25 @@ import numpy as np
 from prgd.core.checks import check_integer, check_positive, checked_price
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.threads import threads_of
-from prgd.core.types import Array, Indices
-from prgd.maxmargin.solve import Round, Solve, reporter
+from prgd.core.types import Array
+from prgd.maxmargin.solve import Solve, reporter
 from prgd.maxmargin.solver import max_margin, solve_hard
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.problem.certificate import quantity_of
-from prgd.proofs.slacks import soft_weights
-from prgd.rows import as_rows
-from prgd.rows.extended import ExtendedRows
-from prgd.running.history import Status
+from prgd.problem.certificate import DualWeights, quantity_of
+from prgd.proofs.slacks import extended_problem, soft_weights
+from prgd.rows import DenseRows, as_rows
+from prgd.running.history import Round, Status
 from prgd.running.result import Result
+from prgd.solvers.coordinate_descent import row_weights, suits
 from prgd.solvers.primal_newton import Iterate, PrimalNewton
+from prgd.solvers.working_set import center_and_exponent
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
-_DENSE_COLUMNS = 2000  # the same for dense rows, if rows below margin 1 are many more than columns
+_DENSE_COLUMNS = 2000  # the same for dense rows, if they are more than twice as many
 _MAX_ACTIVE_ROWS = 5000  # rows below margin 1 that a working set may have to hold
-_FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
+_ROUGH = 0.1  # gap at each lower price
 _MAX_STEPS = 500  # Newton steps between two proofs of the bounds
 _MAX_PROOFS = 6  # proofs of the bounds; each asks for a gap a quarter as large
 _MAX_PRICE = 1e100  # C ||x||^2 between the inverse and this keeps squares finite
@@ -45,6 +47,7 @@ def soft_margin(
     fit_intercept: bool = True,
     tol: float = 1e-6,
     max_passes: int = 100_000,
+    max_seconds: float = math.inf,
     callback: Callable[[Round], None] | None = None,
     verbose: int = 0,
     n_jobs: int | None = None,
@@ -53,11 +56,11 @@ def soft_margin(
 ) -> Result:
     r"""Return the soft-margin hyperplane with a certified relative gap of at most ``tol``.
 
-    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \tfrac{C}{2} \sum_i \xi_i^2, \quad
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + C \sum_i \xi_i^2, \quad
         y_i (\langle w, x_i \rangle + b) \ge 1 - \xi_i
 
-    This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an
-    interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum,
+    This is the hard margin of the rows extended by :math:`e_i / \sqrt{2 C}`, and the certificate is an
+    interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + 2 C \sum_i \xi_i^2}` at the optimum,
     proven on the data as given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 /
     margin**2``. As C grows it nears that of `max_margin`, if the classes separate. There are soft
     margins of two classes in l2 only: other norms, and several classes jointly, have the hard one.
@@ -71,8 +74,8 @@ def soft_margin(
     C : float
         Price of the squared slacks, which has no default: which C is good depends on the units of X.
         `prgd.MaxMarginClassifier` finds one where classes do not separate; ``math.inf`` is `max_margin`.
-        scikit-learn's ``LinearSVC(loss="squared_hinge")`` has no factor 1/2: its C is half of this one. Its
-        intercept is penalised, too, which is none of the problem solved here.
+        It is that of scikit-learn's ``LinearSVC``, whose intercept is penalised, unlike the one here. A price
+        in ``C / 2 sum xi_i^2``, as other texts write it, is twice this C.
     sample_weight : array of shape (n,), optional
         Weights of the rows, by which C is multiplied: weight 3 is the same as three copies.
     fit_intercept : bool
@@ -82,6 +85,8 @@ def soft_margin(
         its lower bound is twice as large, relatively.
     max_passes : int
         Passes over the data after which the best certified interval is returned.
+    max_seconds : float
+        Seconds after which the best certified interval is returned.
     callback : callable, optional
         Called with each `Round` of the history, whose bounds are proven in the last one; those of the rounds
         before steer the solve, and prove nothing.
@@ -105,7 +110,7 @@ def soft_margin(
     --------
     >>> import prgd
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]  # no threshold separates these
-    >>> result = prgd.soft_margin(X, y, C=1.0)
+    >>> result = prgd.soft_margin(X, y, C=0.5)
     >>> result.status.name, result.coef.round(6), round(result.intercept, 6)
     ('CERTIFIED', array([0.333333]), -0.5)
     >>> result.check(X, y).is_valid
@@ -123,9 +128,8 @@ def soft_margin(
     rows = as_rows(X, y, sample_weight, n_jobs)
     report = reporter(callback, verbose, quantity_of(C))
     if math.isinf(C):
-        return max_margin(
-            rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes, callback=report, w0=w0
-        )
+        options: Any = {"fit_intercept": fit_intercept, "tol": tol, "max_passes": max_passes}
+        return max_margin(rows, **options, max_seconds=max_seconds, callback=report, w0=w0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
         problem = Problem(rows, fit_intercept=fit_intercept, scale="none")
@@ -139,7 +143,7 @@ def soft_margin(
             "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
             f"through the origin; got {intercept0!r}."
         )
-    solve = Solve(problem, tol, max_passes, report, C)
+    solve = Solve(problem, tol, max_passes, report, C, max_seconds)
     method = SoftMargin(solve, threads_of(n_jobs))
     return solve.run(lambda: method.find(w0, float(intercept0)))
 
@@ -159,27 +163,47 @@ class SoftMargin:
         if self.price and not 1.0 / _MAX_PRICE < self.price < _MAX_PRICE:
             other = "smaller" if self.price > 1.0 else "larger"
             raise ValueError(
-                f"C times the squared norm of the largest row is {self.price:.3g}: squares leave the "
+                f"2 C times the squared norm of the largest row is {self.price:.3g}: squares leave the "
                 f"floating range. Choose a {other} C (it is {solve.C:.3g}), or {other} sample weights."
             )
-        self.newton = PrimalNewton(self.problem, c)
+        near, self.center = self.problem, np.zeros(self.problem.d)
+        if (X := near.rows.plain_array) is not None:
+            center = center_and_exponent(near, near.rows.take)[0]
+            if center is not None:  # far from the origin products lose digits that margins need
+                self.center, rows = center, DenseRows(X - center).with_labels(near.labels)
+                near = Problem(rows, fit_intercept=True, scale="none")
+        self.newton = PrimalNewton(near, c)
         self._counted = 0.0
 
     def find(self, w0: Array | None, intercept0: float) -> Status:
-        """Take Newton steps; if they are many, solve the extended rows; prove the bounds."""
-        solve, at, aim = self.solve, self.newton.start(w0, intercept0), 0.5 * self.solve.tol
-        if self._suits_working_set(at):
-            at = self._newton(
-                at, aim, 0 if self.price > _HARD and not self._has_cheap_columns else _FIRST_STEPS
-            )
-            if at.gap > aim and self._suits_working_set(at):
+        """Find weights of sparse rows, or of extended rows if Newton's steps are many; else take these."""
+        intercept0 += 0.0 if w0 is None else float(w0 @ self.center)
+        solve, aim, newton, problem = self.solve, 0.5 * self.solve.tol, self.newton, self.problem
+        solve.pending = lambda: self._proposal(newton.start(w0, intercept0))
+        if w0 is None and problem.rows.is_sparse and suits(problem, is_soft=True):
+            found = row_weights(problem, solve.tol, solve.max_passes, solve.C)
+            if found is not None:
+                solve.count(found.passes)
+                w0, intercept0 = found.w, found.b
+                solve.prove(w0, intercept0, found.weights)
+                if solve.is_certified:
+                    return Status.CERTIFIED
+        at = newton.start(w0, intercept0)
+        if self.price > _HARD and problem.d > _FEW_COLUMNS:  # Newton's steps are many, and expensive
+            is_long = not problem.rows.is_sparse and problem.d <= _DENSE_COLUMNS and problem.n > 2 * problem.d
+            if is_long and not at.w.any():  # few active rows change from one price to the next
+                raises = math.ceil(math.log10(self.price / _HARD))
+                factors = [10.0**-raises, *[10.0] * (raises - 1)]
+                at = newton.follow(at, factors, _ROUGH, solve.max_passes)[-1]
+                at = newton.rescale(at, 10.0)
+            elif np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS or not at.w.any():
                 at = self._solve_extended(at, aim)
                 if solve.is_certified:
                     return Status.CERTIFIED
         for _ in range(_MAX_PROOFS):
             before = at
             at = self._newton(at, aim, _MAX_STEPS)
-            solve.prove(*_proposal(at))
+            solve.prove(*self._proposal(at))
             if solve.is_certified:
                 return Status.CERTIFIED
             if solve.passes >= solve.max_passes:
@@ -188,46 +212,36 @@ class SoftMargin:
                 break
             # Margins that are updated from step to step keep the rounding of the largest ones.
             at, aim = self.newton.start(at.w, at.b), 0.25 * aim
-        if self.problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
-            self._solve_extended(at, 0.5 * solve.tol)
+        if problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
+            self._solve_extended(at, 0.5 * solve.tol, proves=True)
         return Status.CERTIFIED if solve.is_certified else Status.STALLED
-
-    @property
-    def _has_cheap_columns(self) -> bool:
-        n, d = self.problem.n, self.problem.d
-        return not self.problem.rows.is_sparse and d <= _DENSE_COLUMNS and n > 2 * d
-
-    def _suits_working_set(self, at: Iterate) -> bool:
-        """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
-        d, count = self.problem.d, int(np.count_nonzero(at.alpha)) if at.w.any() else 0
-        # Rows of margin below 1 beyond the columns are slacks that no large price takes away: Newton's steps
-        # are few then.
-        limit = min(2 * d, _MAX_ACTIVE_ROWS) if self._has_cheap_columns else _MAX_ACTIVE_ROWS
-        return d > _FEW_COLUMNS and count <= limit
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def record(now: Iterate) -> bool:
             self.solve.count(self.newton.systems.reads - self._counted)
             self._counted, plain = self.newton.systems.reads, (now.lower, now.upper, now.gap)
-            self.solve.record(int(np.count_nonzero(now.alpha)), plain, lambda: _proposal(now))
+            self.solve.record(int(np.count_nonzero(now.alpha)), plain, partial(self._proposal, now))
             return self.solve.passes >= self.solve.max_passes
 
         return self.newton.minimise(at, aim, max_steps, record)
 
-    def _solve_extended(self, at: Iterate, aim: float) -> Iterate:
-        """Solve the extended rows as a hard margin, prove its bounds, and return the better iterate."""
-        problem, c, solve = self.problem, self.newton.c, self.solve
-        extended = Problem(ExtendedRows(problem.rows, c), fit_intercept=problem.fit_intercept, scale="none")
+    def _proposal(self, at: Iterate) -> tuple[Array, float, DualWeights]:
+        """Return the hyperplane of an iterate, and the weights of its slacks."""
+        indices = np.flatnonzero(at.alpha)
+        return at.w, at.b - float(at.w @ self.center), DualWeights(indices, at.alpha[indices])
 
-        def record(now: Round) -> None:
-            solve.record(now.working_set, (now.margin, now.upper_bound, now.gap))
+    def _solve_extended(self, at: Iterate, aim: float, proves: bool = False) -> Iterate:
+        """Solve the extended rows as a hard margin, exactly if it ``proves``; return the better iterate."""
+        solve, c = self.solve, self.newton.c
+        problem, center = (self.problem, 0.0 * self.center) if proves else (self.newton.problem, self.center)
+        extended = extended_problem(problem, solve.C)
 
         max_passes = max(min(int(solve.max_passes - solve.passes), 1000), 1)
-        inner = Solve(extended, aim, max_passes, record)
+        inner = Solve(extended, aim, max_passes)
         start = None
         if at.w.any():
             start = np.concatenate([at.w, np.sqrt(c) * np.maximum(1.0 - at.margins, 0.0)])
-        solve_hard(inner, self.threads, True, start, proves=False)
+        solve_hard(inner, self.threads, True, start, proves=proves)
         solve.count(1.0 + inner.passes)
         found = inner.certificate
         if found.w is None or not found.lower > 0.0:
@@ -236,14 +250,8 @@ class SoftMargin:
         w, b = found.w[: problem.d] * scale, float(found.intercept) * scale
         if found.dual_weights is not None:
             # The weights of the set are more exact than C times the slacks, which amplifies their rounding.
-            solve.prove(w, b, found.dual_weights.indices, found.dual_weights.values)
+            solve.prove(w, b - float(w @ center), found.dual_weights, found.exact_w)
             if solve.is_certified:
                 return at
         other = self.newton.start(w, b)
         return other if other.objective < at.objective else at
-
-
-def _proposal(at: Iterate) -> tuple[Array, float, Indices, Array]:
-    """Return the hyperplane of an iterate, and the weights of its slacks."""
-    indices = np.flatnonzero(at.alpha)
-    return at.w, at.b, indices, at.alpha[indices]

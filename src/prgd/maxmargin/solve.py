@@ -11,30 +11,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from prgd.core.arithmetic import BOUND_FACTOR, EPSILON, raised, rounding_factor, times_power
+from prgd.core.checks import check_positive
+from prgd.core.threads import TimeSpentError, check_time, limited
 from prgd.core.types import Array, Indices, Intercept, RationalVector
 from prgd.norms import L2, moderate, norm
-from prgd.problem.accurate_bounds import accurate_lower, accurate_margin, accurate_upper
+from prgd.problem.accurate_bounds import accurate_lower, accurate_margin, accurate_upper, margin_in_double
 from prgd.problem.certificate import (
     HARD,
     Certificate,
     DualWeights,
+    certify,
     interval,
     margin_error,
     plain_lower,
     quantity_of,
 )
-from prgd.problem.coding import balanced_intercept
 from prgd.problem.problem import NO_ROWS, Problem
-from prgd.proofs.slacks import soft_lower, soft_upper
+from prgd.proofs.slacks import rational_soft_lower, soft_lower, soft_upper
 from prgd.rows.queries import Smallest
-from prgd.running.history import History, Status
+from prgd.running.history import History, Round, Status
 from prgd.running.result import Result
+from prgd.solvers.terms import mean_term
 from prgd.solvers.working_set import WorkingSet
 
 # Rounding may take this fraction of the tolerance. Where it would take more, products are compensated.
@@ -44,19 +48,7 @@ _ROOM = 2.0**-40  # fraction of the largest row norm by which a bound at or belo
 # Weights below such a fraction of the heaviest are left out, if the gap allows it: the first that it allows.
 _IDLE_LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 
-
-Pending = Callable[[], tuple[Array, float, Indices, Array]]  # a hyperplane (w, b), and weights of rows
-
-
-class Round(NamedTuple):
-    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
-
-    passes: float
-    margin: float
-    upper_bound: float
-    gap: float
-    working_set: int
-    seconds: float
+Pending = Callable[[], tuple[Array, float, DualWeights]]  # a hyperplane (w, b), and weights of rows
 
 
 def reporter(
@@ -139,15 +131,18 @@ class Solve:
     max_passes: float
     report: Callable[[Round], None] = lambda entry: None
     C: float = math.inf
+    max_seconds: float = math.inf
     passes: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
     certificate: Certificate = field(init=False)
-    _pending: Pending | None = None
+    pending: Pending | None = None  # what would prove plain bounds, if the solve ended now
     _plain_weights: DualWeights | None = None  # weights of the certificate that have sum 1 to rounding only
     _is_spread: bool = False
 
     def __post_init__(self) -> None:
+        if self.max_seconds != math.inf:
+            check_positive("max_seconds", self.max_seconds)
         # A gap of 1 or more proves no positive margin: classes that overlap must not be certified.
         self.tol = min(self.tol, 1.0 - EPSILON)
         self.certificate = Certificate(quantity=quantity_of(self.C))
@@ -158,24 +153,32 @@ class Solve:
         return self.certificate.gap <= self.tol
 
     def run(self, find: Callable[[], Status]) -> Result:
-        """Return the result of ``find()``, which says why the solve ended; Ctrl-C returns the best so far."""
+        """Return the result of ``find()``, which says why the solve ended.
+
+        After Ctrl-C, and at the end of ``max_seconds``, that is the best so far.
+        """
+        status = Status.MAX_SECONDS
         try:
-            status = find()
+            with suppress(TimeSpentError), limited(self.max_seconds):
+                status = find()
         except KeyboardInterrupt:
-            if self._pending is not None:
-                self.prove(*self._pending())
-            if self.certificate.w is None or self.certificate.dual_weights is None:
-                raise  # there is no interval to return
             status = Status.INTERRUPTED
+        if status in (Status.MAX_SECONDS, Status.INTERRUPTED) and self.pending is not None:
+            self.prove(*self.pending())
+        if status is Status.MAX_SECONDS and self.is_certified:
+            status = Status.CERTIFIED
+        if status is Status.INTERRUPTED and self.certificate.dual_weights is None:
+            raise KeyboardInterrupt  # there is no interval to return
         return self.result(status)
 
     def repeat(self, method: RoundMethod) -> Status:
         """Take rounds of a method until one of them ends the solve."""
         while True:
+            check_time()
             found = method.propose()
             if not isinstance(found, RoundProposal):
                 return found or Status.STALLED
-            has_bound = self._bound_above(method.working, found)
+            has_bound = self.bound(method.working, found)
             self._is_spread = found.is_spread
             if found.w is None or not has_bound:
                 return Status.STALLED
@@ -208,19 +211,14 @@ class Solve:
 
         ``pending`` is what would prove plain bounds: it is proven only if the solve is interrupted.
         """
-        self._pending = pending
+        self.pending = pending
         c, seconds = self.certificate, time.perf_counter() - self.started
         bounds = (c.lower, c.upper, c.gap) if plain is None else plain
         self.rounds.append(Round(self.passes, *bounds, size, seconds))
         self.report(self.rounds[-1])
 
     def measure(
-        self,
-        w: Array,
-        max_rows: int,
-        working: Any = None,
-        near: Intercept = 0.0,
-        is_rough: bool = False,
+        self, w: Array, max_rows: int, working: Any = None, near: Intercept = 0.0, is_rough: bool = False
     ) -> tuple[Smallest, ...]:
         """Bound the margin of w by one pass, compensated if its rounding matters against the upper bound.
 
@@ -265,7 +263,7 @@ class Solve:
         """Say whether an error in a margin is too large, if an upper bound is about this large."""
         return error > _ROUNDING_FRACTION * self.tol * upper
 
-    def _bound_above(self, working: Any, found: RoundProposal) -> bool:
+    def bound(self, working: Any, found: RoundProposal) -> bool:
         """Keep the bound of proposed weights, if it is the smallest so far; say whether they prove any."""
         if isinstance(found.p, DualWeights):
             self.certificate = self.certificate.with_upper(found.upper, found.p)
@@ -313,20 +311,28 @@ class Solve:
         except ValueError:  # these pairs cannot balance
             return None
 
-    def prove(self, w: Array, b: float, indices: Indices, p: Array) -> None:
-        """Prove both bounds of a soft margin, of a hyperplane and weights of rows; keep the better ones."""
-        problem = self.problem
-        self.certificate = self.certificate.with_lower(soft_lower(problem, self.C, w, b, self.tol), w, b)
-        if (weights := self._normalized(indices, p)) is not None:
-            upper = soft_upper(problem, self.C, weights, self.tol)
-            self.certificate = self.certificate.with_upper(upper, weights)
-        self.count(2.0)
-        self.record(indices.size)
+    def prove(self, w: Array, b: float, weights: DualWeights, exact: RationalVector | None = None) -> None:
+        """Prove both bounds, of a hyperplane and weights of rows; keep the better ones."""
+        if weights.integers is None:
+            weights = self._normalized(weights.indices, weights.values) or weights
+        upper = soft_upper(self.problem, self.C, weights, self.tol)
+        self.certificate = self.certificate.with_upper(upper, weights)
+        if math.isinf(self.C):
+            self.measure(w, 1)  # at the best intercept
+        else:
+            lower = soft_lower(self.problem, self.C, w, b, self.tol)
+            self.certificate = self.certificate.with_lower(lower, w, b)
+            self.count(1.0)
+        if exact is not None:
+            lower = rational_soft_lower(self.problem, self.C, exact)
+            self.certificate = self.certificate.with_lower(lower, w, b, exact)
+        self.count(1.0)
+        self.record(weights.indices.size)
 
     def result(self, status: Status) -> Result:
         """Return the outcome, with weights whose sum is exact, and the bound of these."""
         if math.isinf(self.C):
-            self._finish()
+            self._finish(status)
             if status is Status.CERTIFIED and not self.is_certified:
                 status = Status.STALLED  # at the rounding floor the returned weights prove a little less
         name = "max_margin(" if math.isinf(self.C) else f"soft_margin(C={self.C!r}, "
@@ -342,17 +348,23 @@ class Solve:
             **self.problem.facts | {"problem": self.problem.described(has_loss=False)},
         )
 
-    def _finish(self) -> None:
+    def _finish(self, status: Status) -> None:
         """Divide weights by their sums, leave idle ones out, and measure a w if there is none."""
         problem, c = self.problem, self.certificate
+        if c.upper == math.inf:  # no round was complete: all terms together bound the margin, too
+            c = c.best(certify(problem.at(np.zeros(problem.shape))))
+            self.passes += 1.0
         is_plain = problem.norm == L2() and not problem.is_joint
+        w, b = c.w, c.intercept
+        if w is None:  # the vector of the set vanished, or time was spent, before any w was measured
+            w, b = mean_term(problem), np.zeros(problem.shape[0]) if problem.is_joint else 0.0
+            w = moderate(w) if norm(w) > 0.0 else np.eye(1, w.size)[0].reshape(w.shape)
+            self.passes += 1.0
+        if c.w is None and status is Status.MAX_SECONDS:  # no time is left for compensated sums
+            c = c.best(margin_in_double(problem, w))
         if c.w is None or (c.lower <= 0.0 and not is_plain):
-            # The vector of the set may vanish before any w was measured. A margin near zero has no relative
-            # accuracy: the bound leaves room for the rounding of the intercepts.
-            w, b = c.w, c.intercept
-            if w is None:
-                w, b = mean_term(problem), np.zeros(problem.shape[0]) if problem.is_joint else 0.0
-                w = moderate(w) if norm(w) > 0.0 else np.eye(1, w.size)[0].reshape(w.shape)
+            # A margin near zero has no relative accuracy: the bound leaves room for the rounding of the
+            # intercepts.
             lower, w, b = accurate_lower(problem, w, b)
             self.passes += 2.0
             room = 0.0 if is_plain else _ROOM * problem.max_norm
@@ -381,19 +393,3 @@ class Solve:
                 if shorter.gap <= self.tol:
                     return shorter
         return c
-
-
-def mean_term(problem: Problem) -> Array:
-    """Return the mean of all terms; with intercepts, the sum of the means of groups."""
-    w = np.zeros(problem.shape)
-    query = replace(problem.coding.tally_at(w, problem.loss), is_repeated=False)  # type: ignore[type-var]
-    return problem.coding.evaluation(problem, w, problem.ask(query)).dual_vector
-
-
-def violators(smallest: tuple[Smallest, ...], level: float, max_rows: int) -> Indices:
-    """Return the rows of smallest margin, at the best intercept, whose margin is below the level."""
-    b, signs = balanced_intercept([group.smallest for group in smallest]), (1.0, -1.0)[: len(smallest)]
-    margins = np.concatenate([q.margins + b * sign for q, sign in zip(smallest, signs, strict=True)])
-    indices = np.concatenate([group.indices for group in smallest])
-    order = np.argsort(margins, kind="stable")[:max_rows]
-    return np.asarray(indices[order[margins[order] < level]])

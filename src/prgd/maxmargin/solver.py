@@ -14,17 +14,14 @@ from prgd.core.checks import check_integer, check_positive
 from prgd.core.threads import single_blas, threads_of
 from prgd.core.types import Array
 from prgd.maxmargin.any_norm import solve_any_norm
-from prgd.maxmargin.exactly import ExactMargin
+from prgd.maxmargin.exactly import prove_exactly
 from prgd.maxmargin.hard import Device, HardMargin, Host
-from prgd.maxmargin.overlap import prove_overlap
-from prgd.maxmargin.solve import Round, RoundProposal, Solve, reporter
-from prgd.norms import L2, Norm, moderate
-from prgd.norms import norm as l2_norm
+from prgd.maxmargin.solve import Solve, reporter
+from prgd.norms import L2, Norm
 from prgd.problem import Problem
-from prgd.rows.queries import Smallest
-from prgd.running.history import Status
+from prgd.running.history import Round, Status
 from prgd.running.result import Result
-from prgd.solvers.coordinate_descent import RowWeights, row_weights, suits
+from prgd.solvers.coordinate_descent import row_weights, suits
 from prgd.solvers.working_set import WorkingSet
 
 # Multiplications of a matrix product, times threads, up to which BLAS gets one thread: its threads wait by
@@ -41,6 +38,7 @@ def max_margin(
     multi_class: str | None = None,
     tol: float = 1e-6,
     max_passes: int = 1000,
+    max_seconds: float = math.inf,
     polish: bool = True,
     callback: Callable[[Round], None] | None = None,
     verbose: int = 0,
@@ -77,6 +75,9 @@ def max_margin(
         Relative gap ``(upper_bound - margin) / upper_bound`` to certify.
     max_passes : int
         Passes over the data after which the best certified interval is returned.
+    max_seconds : float
+        Seconds after which the best certified interval is returned. Without a limit only proofs in exact
+        arithmetic have one, in proportion to the data.
     polish : bool
         Solve for the weights of the identified support by factorisations, or the working set by an interior
         point, if descent is slow; sparse rows of many columns by coordinate descent on the rows. Solves in
@@ -121,11 +122,11 @@ def max_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != problem.shape or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be finite, of shape {problem.shape}; got shape {w0.shape}.")
-    solve = Solve(problem, tol, max_passes, reporter(callback, verbose))
+    solve = Solve(problem, tol, max_passes, reporter(callback, verbose), max_seconds=max_seconds)
     if problem.is_joint or problem.norm != L2():
         return solve.run(lambda: solve_any_norm(solve, w0))
     threads = threads_of(n_jobs)
-    with single_blas() if _has_small_products(problem, threads) else nullcontext():
+    with single_blas() if threads == 1 or _has_small_products(problem, threads) else nullcontext():
         return solve.run(lambda: solve_hard(solve, threads, polish, w0))
 
 
@@ -154,9 +155,10 @@ def solve_hard(
     if w0 is None and working is None and polish and problem.rows.is_sparse and suits(problem):
         found = row_weights(problem, solve.tol, solve.max_passes)
         if found is not None:
-            status = solve.repeat(SparseMargin(solve, found, threads))
-            if status is not Status.STALLED:
-                return status
+            solve.count(found.passes)
+            solve.prove(found.w, found.b, found.weights)
+            if solve.is_certified or solve.passes >= solve.max_passes:
+                return Status.CERTIFIED if solve.is_certified else Status.MAX_PASSES
             w0 = solve.certificate.w if solve.certificate.lower > 0.0 else None
     for place in (Device(), Host()) if problem.rows.is_on_device else (Host(),):
         method = HardMargin(solve, threads, polish, place, working)
@@ -169,40 +171,4 @@ def solve_hard(
             raise
         if status is not Status.STALLED or solve.certificate.lower <= 0.0 or solve.is_certified:
             break  # else steps on a device ended early: the same moves follow on the host
-    return _prove_exactly(solve, method) if proves and status is Status.STALLED else status
-
-
-def _prove_exactly(solve: Solve, method: HardMargin) -> Status:
-    """Try exact proofs if rounding ended the solve: of the optimum, or that no hyperplane separates."""
-    may_overlap, exact = solve.certificate.lower <= 0.0, ExactMargin(solve, method.working, method.p)
-    if may_overlap and (status := prove_overlap(solve, by_search=False)) is not None:
-        return status
-    if not solve.is_certified:
-        solve.repeat(exact)
-    if may_overlap and solve.certificate.lower <= 0.0:
-        if (status := prove_overlap(solve)) is not None:
-            return status
-        if not solve.is_certified:
-            solve.repeat(exact)
-    return Status.CERTIFIED if solve.is_certified else Status.STALLED
-
-
-class SparseMargin:
-    """Weights of sparse rows by coordinate descent, proposed once."""
-
-    patience = math.inf
-
-    def __init__(self, solve: Solve, found: RowWeights, threads: int) -> None:
-        solve.count(found.passes)
-        self.working, self.p = WorkingSet(solve.problem, threads), found.p
-        self.working.add(found.indices)
-
-    def propose(self) -> RoundProposal:
-        """Propose the weights and their vector."""
-        u = self.working.combine(self.p) / self.working.groups
-        upper = l2_norm(u)
-        return RoundProposal(moderate(u) if upper > 0.0 else None, 1, 0.0, self.p, upper)
-
-    def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status:
-        """End: a working set goes on from here."""
-        return Status.STALLED
+    return prove_exactly(solve, method.working) if proves and status is Status.STALLED else status

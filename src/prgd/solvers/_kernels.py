@@ -1,8 +1,8 @@
 """The compiled steps of descent and of sparse Gram matrices, imported on first use.
 
-CSR rows are given as ``(data, indices, indptr)``. In the storage ``A`` of coordinate descent the indices and
-pointers are unsigned. Signed ones could count from the end, which Numba checks at every entry, and the loops
-would take twice as long.
+CSR rows are given as ``(data, indices, indptr)``. The storage ``A`` of coordinate descent is ``(data,
+indices, indptr, y, ridge, diagonal)``, with unsigned indices and pointers. Signed ones could count from the
+end, which Numba checks at every entry, and the loops would take twice as long.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def fill_gram(rows: Any, columns: Any, is_done: Any, first: int, stride: int, G:
 @_inner
 def _dot(A: Any, i: int, w: Any) -> float:
     """Return ``<w, x_i>``."""
-    data, indices, indptr = A
+    data, indices, indptr = A[0], A[1], A[2]
     total = 0.0
     for e in range(indptr[i], indptr[i + 1]):
         total += data[e] * w[indices[e]]
@@ -119,7 +119,7 @@ def _dot(A: Any, i: int, w: Any) -> float:
 @_inner
 def _add(A: Any, i: int, factor: float, w: Any) -> None:
     """Add ``factor x_i`` to w."""
-    data, indices, indptr = A
+    data, indices, indptr = A[0], A[1], A[2]
     for e in range(indptr[i], indptr[i + 1]):
         w[indices[e]] += factor * data[e]
 
@@ -147,18 +147,16 @@ def gather(A: Any, rows: Any, B: Any) -> None:
 
 
 @_jit
-def combine(A: Any, y: Any, a: Any, w: Any) -> None:
+def combine(A: Any, a: Any, w: Any) -> None:
     """Write ``Z^T a`` to w."""
     w[:] = 0.0
     for i in range(a.size):
         if a[i] != 0.0:
-            _add(A, i, a[i] * y[i], w)
+            _add(A, i, a[i] * A[3][i], w)
 
 
 @_jit
-def sweep(
-    A: Any, y: Any, diagonal: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int
-) -> tuple[int, int, int, int]:
+def sweep(A: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int) -> tuple[int, int, int, int]:
     """Minimise over the weight of each of the first ``count`` rows in turn, in random order.
 
     ``state`` is (b, penalty, y^T a, level). Rows without weight whose margin exceeds ``1 + level`` leave the
@@ -169,7 +167,7 @@ def sweep(
     tuple of int
         The rows that stay, the entries read, the weights that became or ceased to be zero, the next seed.
     """
-    indptr = A[2]
+    _, _, indptr, y, ridge, diagonal = A
     seed = _shuffle(rows, count, seed)
     b, penalty, balance, level = state[0], state[1], state[2], state[3]
     reads: Any = 0
@@ -178,7 +176,7 @@ def sweep(
         i = rows[k]
         length: Any = np.int64(indptr[i + 1] - indptr[i])
         reads += length
-        slope = y[i] * (_dot(A, i, w) + b + penalty * balance) - 1.0
+        slope = y[i] * (_dot(A, i, w) + b + penalty * balance) + ridge[i] * a[i] - 1.0
         old = a[i]
         if old == 0.0 and slope >= 0.0:
             if slope > level:
@@ -201,14 +199,16 @@ def sweep(
 
 
 @_inner
-def _centre(y: Any, diagonal: Any, r: Any, has_intercept: bool) -> tuple[float, float, float]:
+def _centre(A: Any, r: Any, has_intercept: bool) -> tuple[float, float, float, float]:
     """Subtract the multiple b of the labels from r that leaves ``y^T D^-1 r = 0``.
 
     Returns
     -------
     tuple of float
-        b, the square ``r^T D^-1 r`` that is left, and the largest entry of r in absolute value.
+        b, the square ``r^T D^-1 r`` that is left, the largest entry of r in absolute value, and the sum of
+        ``r_i^2 / (2 ridge_i)``, infinite if a ridge is 0.
     """
+    y, ridge, diagonal = A[3], A[4], A[5]
     b = 0.0
     if has_intercept:
         along, size = 0.0, 0.0
@@ -216,42 +216,50 @@ def _centre(y: Any, diagonal: Any, r: Any, has_intercept: bool) -> tuple[float, 
             along += y[k] * r[k] / diagonal[k]
             size += 1.0 / diagonal[k]
         b = along / size
-    rest, largest = 0.0, 0.0
+    rest, largest, loss = 0.0, 0.0, 0.0
     for k in range(r.size):
         r[k] -= b * y[k]
-        rest += r[k] * r[k] / diagonal[k]
+        square = r[k] * r[k]
+        rest += square / diagonal[k]
+        loss += 0.5 * square / ridge[k] if ridge[k] > 0.0 else np.inf
         largest = max(largest, abs(r[k]))
-    return b, rest, largest
+    return b, rest, largest, loss
 
 
 @_jit
 def equal_margins(
-    A: Any, y: Any, diagonal: Any, x: Any, w: Any, has_intercept: bool,
-    reduction: float, goal: float, max_steps: int, work: Any, step: Any,
+    A: Any, x: Any, w: Any, has_intercept: bool, reduction: float, goal: float, max_steps: int, work: Any,
+    step: Any,
 ) -> tuple[int, float]:  # fmt: skip
-    """Solve ``<Z^T x, z_i> + b y_i = 1`` on all rows of A by preconditioned conjugate gradients, from x.
+    """Solve ``<Z^T x, z_i> + ridge_i x_i + b y_i = 1`` on all rows of A by conjugate gradients, from x.
 
     ``w = Z^T x`` is updated with x. With an intercept ``y^T x`` stays as it is. The iteration ends as soon as
-    no residual exceeds ``goal``, or their weighted norm has fallen by the factor ``reduction``. ``work`` has
-    two rows of the size of x, ``step`` has the size of w.
+    the residuals leave a gap of at most ``goal``: none exceeds it, or the primal and the dual of the soft
+    margin differ by less than so many times the sum of x. It also ends once the weighted norm of the
+    residuals has fallen by the factor ``reduction``. ``work`` has two rows of the size of x, ``step`` has the
+    size of w.
 
     Returns
     -------
     tuple of int and float
         The steps taken, and b.
     """
-    r, q = work[0], work[1]
+    y, ridge, diagonal = A[3], A[4], A[5]
+    r, q, total = work[0], work[1], 0.0
     for k in range(x.size):
-        r[k] = 1.0 - y[k] * _dot(A, k, w)
-    b, rest, largest = _centre(y, diagonal, r, has_intercept)
+        r[k] = 1.0 - y[k] * _dot(A, k, w) - ridge[k] * x[k]
+        total += x[k]
+    b, rest, largest, loss = _centre(A, r, has_intercept)
     rest_goal = reduction * reduction * rest
     for k in range(x.size):
         q[k] = r[k] / diagonal[k]
     for t in range(max_steps):
-        if largest <= goal or rest <= rest_goal:
+        if largest <= goal or loss <= goal * total or rest <= rest_goal:
             return t, b
-        combine(A, y, q, step)
+        combine(A, q, step)
         curvature = _product(step, step)
+        for k in range(x.size):
+            curvature += ridge[k] * q[k] * q[k]
         if not curvature > 0.0:
             return t, b
         size = rest / curvature
@@ -259,9 +267,9 @@ def equal_margins(
             w[j] += size * step[j]
         for k in range(x.size):
             x[k] += size * q[k]
-            r[k] -= size * y[k] * _dot(A, k, step)
+            r[k] -= size * (y[k] * _dot(A, k, step) + ridge[k] * q[k])
         last = rest
-        change, rest, largest = _centre(y, diagonal, r, has_intercept)
+        change, rest, largest, loss = _centre(A, r, has_intercept)
         b += change
         for k in range(x.size):
             q[k] = r[k] / diagonal[k] + rest / last * q[k]

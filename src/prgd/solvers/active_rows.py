@@ -20,6 +20,7 @@ from prgd.solvers.linear_systems import conjugate_gradients
 Groups = list[Any]  # a mask of the rows of each group, or one slice of all rows
 
 WINDOW = 28.0  # a row whose margin is this far above the smallest has a weight below e^-28 = 7e-13 of it
+HEAVY = 1e-3  # a row is heavy if its weight is at least this fraction of the largest
 MAX_MISSING = 1e-6  # fraction of the weight that may lie outside the active rows
 GATHER_BYTES = 2**27  # active rows are copied if they take at most so many bytes; else the engine multiplies
 CHECK_EVERY = 4  # steps of the conjugate gradients in row space after which the residual is computed
@@ -89,6 +90,11 @@ class ActiveRows:
     def aim(self, direction: Array) -> None:
         """Choose the direction along which `dual_vector` moves."""
         self._slopes = self._times(self._Z, direction)
+
+    def movement(self) -> float:
+        """Return the largest change of a heavy row's margin along the direction, less their mean."""
+        p = self.dual_weights()
+        return float(np.abs(_centred(self._slopes, p, self._groups)[p >= HEAVY * p.max()]).max())
 
     def dual_weights(self, size: float = 0.0) -> Array:
         """Return p at ``w + size direction``, of sum 1 (of 1/2 in each class with an intercept)."""

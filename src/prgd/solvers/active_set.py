@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from prgd.core.arithmetic import add_to_diagonal, like, to_host
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.solvers.linear_systems import definite_solver
@@ -75,6 +76,7 @@ def wolfe(faces: Faces, p: Any) -> Any:
     """Return the weights of the shortest vector, from weights p that are not negative; None if that fails."""
     p = p.copy()
     for _ in range(_MAX_FACES):
+        check_time()
         (face,) = (p > 0).nonzero()
         x = faces.minimum(face, p[face])
         if x is None:
@@ -117,7 +119,8 @@ class RowFaces(Faces):
 
     def solve(self, p: Array) -> tuple[Array, Array]:
         """Return the best direction and weights that Wolfe's method finds from weights p."""
-        with suppress(np.linalg.LinAlgError):  # singular values that did not converge
+        # Singular values that did not converge, and numbers that left the floating range, end the search.
+        with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
             wolfe(self, p)
         return self.w, self.p
 

@@ -5,7 +5,8 @@ The dual of ``min ||w||^2 / 2`` subject to ``<w, z_i> + b y_i >= 1`` is
 .. math:: \min_{a \ge 0} \tfrac12 \|Z^\top a\|^2 - \sum_i a_i \quad
    (\text{with } y^\top a = 0 \text{ if there is an intercept})
 
-and ``w = Z^T a`` is kept in memory. Three moves alternate:
+and ``w = Z^T a`` is kept in memory. The dual of a soft margin with prices c_i has the ridge
+:math:`\tfrac12 \sum_i a_i^2 / c_i` more, and the same moves solve it. Three alternate:
 
 1. `sweep` minimises over one weight after the other, in random order, and leaves out rows that have no weight
    and a large margin (Hsieh et al. 2008). Sweeps find the support in few passes, and its weights slowly. With
@@ -24,14 +25,19 @@ SIAM J. Optim. 1(1).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.problem.certificate import DualWeights
+from prgd.proofs.slacks import exact_step, soft_weights
 from prgd.rows import MarginsAt
+from prgd.solvers.costs import NS_ENTRY, NS_FLOP
 from prgd.solvers.working_set import DENSE_FRACTION, ZERO_MARGIN
 
 _FEW_ROWS = 256  # at most this many rows are solved faster by their Gram matrix, without compiled kernels
@@ -42,9 +48,11 @@ _SMALL_ROW = 1e-24  # a row whose squared norm is below this fraction of the lar
 # Products of entries after which a working set takes over: 0.1 s, or more for many entries, and for
 # many pairs of rows that carry weight, since a working set would factorise the Gram matrix of these.
 _MIN_WORK, _WORK_FOR_EACH_ENTRY, _WORK_FOR_EACH_PAIR = 10**8, 400, 100
+_MIN_READS = 12  # reads of all rows that half of a Newton step must cost, or these steps are taken at once
 _PASSES_LEFT = 0.1  # fraction of the passes that are left to the working set
 _FIRST_SWEEPS, _SWEEPS = 15, 5  # sweeps before conjugate gradients, at most
 _SETTLED = 0.02  # fraction of the support that may change in a sweep before conjugate gradients follow
+_STILL = 0.002  # fraction of the support: if fewer weights changed in a sweep, the support is known
 _PENALTY = 1.0  # penalty of the sum y^T a, in units of the mean squared row norm
 _REDUCTION, _FEW_STEPS = 0.1, 10  # conjugate gradients end early while the support changes
 _MAX_STEPS = 100  # conjugate gradients in one move
@@ -56,43 +64,52 @@ _SEED = 88172645463325252
 
 
 class RowWeights(NamedTuple):
-    """Weights of the support, of sum 1 in each group.
+    """Weights of the support, and the direction that was found with them.
 
     Attributes
     ----------
-    indices : ndarray of int, ascending
-        The rows that carry weight.
-    p : ndarray
-        Their weights.
+    weights : DualWeights
+        Their sum is 1, or 1/2 in each class with an intercept, to rounding.
     gap : float
         The relative gap over all rows, rounded like any float64 sum: it steers, and proves nothing.
     passes : float
         Entries read where the data lie, divided by their number.
+    w, b : ndarray of shape (d,) and float
+        The direction, and the best intercept of a soft margin.
     """
 
-    indices: Indices
-    p: Array
+    weights: DualWeights
     gap: float
     passes: float
+    w: Array
+    b: float
 
 
-def suits(problem: Problem) -> bool:
+def suits(problem: Problem, is_soft: bool = False) -> bool:
     """Say whether the rows are CSR in memory, and more than a Gram matrix is fast for."""
     n, d = problem.n, problem.d
-    if not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
+    if (A := problem.rows.csr_arrays) is None or n <= _FEW_ROWS:
         return False
     # A working set would store the rows of images as dense ones.
-    if (A := problem.rows.csr_arrays) is None or A[1].size > DENSE_FRACTION * n * d:
+    if is_soft and _newton_work(problem) < _MIN_READS * A[1].size:
+        return False
+    if not is_soft and (n > _ROWS_FOR_EACH_COLUMN * d or A[1].size > DENSE_FRACTION * n * d):
         return False
     return d <= _COLUMNS_FOR_EACH_ENTRY * A[1].size and 1.0 / _MAX_NORM < problem.max_norm < _MAX_NORM
 
 
-def row_weights(problem: Problem, tol: float, max_passes: float) -> RowWeights | None:
-    """Return weights whose gap is below ``tol``, or the best ones found; None if the rows are too uneven."""
-    A = problem.rows.csr_arrays
-    if A is None:
-        return None
-    descent = CoordinateDescent(problem, *A)
+def _newton_work(problem: Problem) -> float:
+    """Return the products of entries that take as long as half of a Newton step over the columns."""
+    n, d = problem.n, problem.d
+    return 0.5 * NS_FLOP / NS_ENTRY * d * d * (n + d / 3.0)
+
+
+def row_weights(problem: Problem, tol: float, max_passes: float, C: float = math.inf) -> RowWeights | None:
+    """Return weights whose gap is below ``tol``, or the best ones found; None if the rows are too uneven.
+
+    C is the price of squared slacks.
+    """
+    descent = CoordinateDescent(problem, *cast(tuple[Any, Any, Any], problem.rows.csr_arrays), C)
     if float(descent.diagonal[descent.rows].min()) <= _SMALL_ROW * problem.max_norm**2:
         return None
     return descent.run(tol, (1.0 - _PASSES_LEFT) * max_passes)
@@ -103,8 +120,12 @@ class CoordinateDescent:
 
     Attributes
     ----------
+    c : ndarray of shape (n,)
+        The prices of squared slacks, infinite if the margin is hard.
     diagonal : ndarray of shape (n,)
-        The squared row norms, and the penalty if there is an intercept.
+        The squared row norms, the ridge 1 / c_i, and the penalty if there is an intercept.
+    A : tuple of ndarray
+        What the kernels take: the rows, their signs, the ridge (0 if the margin is hard), and the diagonal.
     rows, active : ndarray of int, and int
         The first ``active`` of these rows are swept.
     state : ndarray
@@ -117,12 +138,11 @@ class CoordinateDescent:
         Entries read so far where the data lie, and products of entries, those of gathered rows included.
     """
 
-    def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any) -> None:
+    def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any, C: float = math.inf) -> None:
         from prgd.rows._kernels import row_squares
         from prgd.solvers import _kernels
 
-        self.kernel, self.problem, labels = _kernels, problem, problem.labels
-        self.A = data, _unsigned(indices), _unsigned(indptr)
+        self.kernel, self.problem, labels, self.is_hard = _kernels, problem, problem.labels, math.isinf(C)
         self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
         self.y, self.has_intercept = labels.signs, problem.fit_intercept
         weight = labels.sample_weight
@@ -131,32 +151,39 @@ class CoordinateDescent:
         if not self.has_intercept:
             self.groups = [np.flatnonzero(self.counts)]
         self.rows = np.flatnonzero(self.counts)
+        self.b, self.best = 0.0, (np.zeros(problem.d), 0.0)
         self.a, self.w, self.margins = np.zeros(problem.n), np.zeros(problem.d), np.zeros(problem.n)
         self.diagonal = np.empty(problem.n)
         row_squares((data, indices, indptr), 0, problem.n, self.diagonal)
         penalty = _PENALTY * float(self.diagonal.mean()) if self.has_intercept else 0.0
-        self.diagonal += penalty
+        self.c = soft_weights(problem, C)
+        ridge = np.divide(1.0, self.c, out=np.zeros(problem.n), where=self.counts)
+        self.diagonal += penalty + ridge
+        self.A = data, _unsigned(indices), _unsigned(indptr), self.y, ridge, self.diagonal
         self.state = np.array([0.0, penalty, 0.0, np.inf])
         self.active, self.changes, self.is_whole_step, self.seed = self.rows.size, 0, True, _SEED
 
     def run(self, tol: float, max_passes: float) -> RowWeights | None:
         """Repeat the moves until the gap is below ``tol`` or no pass is left; None if a class stays empty."""
         lower, upper, gap, best, is_face_known = -np.inf, np.inf, np.inf, None, False
-        max_sweeps = _FIRST_SWEEPS
+        max_sweeps, newton = _FIRST_SWEEPS, np.inf if self.is_hard else _newton_work(self.problem)
         while True:
+            check_time()
             self.sweep(max_sweeps)
             max_upper = upper * (1.0 + min(_SLACK * gap, _MAX_SLACK)) if best is not None else 0.0
+            is_face_known |= self.changes <= _STILL * int(np.count_nonzero(self.a))
             is_face_known = self.solve_face(is_face_known, _GOAL * tol, max_upper)
             now_lower, now_upper = self.measure()
             if now_upper < upper:
                 upper, best = now_upper, self.a.copy()
-            lower = max(lower, now_lower)
+            if now_lower > lower:
+                lower, self.best = now_lower, (self.w.copy(), self.b)
             has_vanished = upper <= ZERO_MARGIN * self.problem.max_norm
             gap = (upper - lower) / upper if not has_vanished and upper < np.inf else np.inf
             # A working set may be faster after so many products.
             pairs = int(np.count_nonzero(self.a)) ** 2
             max_work = max(_MIN_WORK, _WORK_FOR_EACH_ENTRY * self.entries, _WORK_FOR_EACH_PAIR * pairs)
-            is_spent = self.work >= max_work or self.reads >= max_passes * self.entries
+            is_spent = self.work >= min(max_work, newton) or self.reads >= max_passes * self.entries
             if gap <= tol or has_vanished or is_spent:
                 return None if best is None else self.result(best, gap)
             self.choose_rows(gap)
@@ -166,7 +193,7 @@ class CoordinateDescent:
         """Sweep until the support has settled; after a shortened step, as often as allowed."""
         for _ in range(max_sweeps):
             self.active, reads, self.changes, self.seed = self.kernel.sweep(
-                self.A, self.y, self.diagonal, self.a, self.w, self.rows, self.active, self.state, self.seed
+                self.A, self.a, self.w, self.rows, self.active, self.state, self.seed
             )
             self.reads += reads
             self.work += reads
@@ -176,72 +203,88 @@ class CoordinateDescent:
     def solve_face(self, is_face_known: bool, goal: float, max_upper: float) -> bool:
         """Move to equal margins on the support; return whether all its weights stay positive."""
         face = np.flatnonzero(self.a)
-        A, y = self._gathered(face), self.y[face]
-        start = self._balanced(self.a[face], y)
+        A = self._gathered(face)
+        start = self._balanced(self.a[face], A)
         if start is None:  # sweeps must give weight to both classes first
             return False
-        self._combine(A, y, start)
-        max_upper, x = max(max_upper, norm(self.w) / float(start.sum())), start.copy()
+        if self.has_intercept or is_face_known:  # the weights have changed, or are nearly those of the end
+            self._combine(A, start)
+        max_upper, x = max(max_upper, self._length(A, start) / float(start.sum())), start.copy()
         work, step = np.empty((2, face.size)), np.empty(self.w.size)
         reduction, max_steps = (0.0, _MAX_STEPS) if is_face_known else (_REDUCTION, _FEW_STEPS)
         steps, self.state[0] = self.kernel.equal_margins(
-            A, y, self.diagonal[face], x, self.w, self.has_intercept, reduction, goal, max_steps, work, step
+            A, x, self.w, self.has_intercept, reduction, goal, max_steps, work, step
         )
         self.work += (2 * steps + 1) * A[0].size
         self.is_whole_step = is_positive = bool(x.min() > 0.0)
         if not is_positive:
-            x = self._projected(A, y, start, x - start, max_upper)
+            x = self._projected(A, start, x - start, max_upper)
         # The best multiple of the weights makes the margins of the support 1 on average.
-        square = norm(self.w) ** 2
+        square = self._length(A, x) ** 2
         size = float(x.sum()) / square if square > 0.0 else 1.0
         self.a[face] = size * x
         self.w *= size
         self.state[2] = 0.0
         return is_positive
 
-    def _projected(self, A: Any, y: Any, start: Array, change: Array, max_upper: float) -> Array:
+    def _length(self, A: Any, x: Array) -> float:
+        """Return the norm of ``Z^T x`` and of the roots of ``ridge_i x_i^2`` together."""
+        return math.hypot(norm(self.w), norm(np.sqrt(A[4]) * x))
+
+    def _projected(self, A: Any, start: Array, change: Array, max_upper: float) -> Array:
         """Return ``max(start + length change, 0)`` for a length at which the upper bound is small enough."""
         for trial in range(_TRIALS):
-            x = self._balanced(np.maximum(start + _SHORTER**trial * change, 0.0), y)
+            x = self._balanced(np.maximum(start + _SHORTER**trial * change, 0.0), A)
             if x is not None:
-                self._combine(A, y, x)
-                if norm(self.w) <= max_upper * float(x.sum()):
+                self._combine(A, x)
+                if self._length(A, x) <= max_upper * float(x.sum()):
                     self.is_whole_step = trial == 0
                     return x
-        self._combine(A, y, start)
+        self._combine(A, start)
         return start
 
-    def _balanced(self, x: Array, y: Any) -> Array | None:
+    def _balanced(self, x: Array, A: Any) -> Array | None:
         """Scale both classes so that ``y^T x = 0``, if there is an intercept; None if one has no weight."""
         if not self.has_intercept:
             return x
+        y = A[3]
         plus, minus = float(x[y > 0].sum()), float(x[y < 0].sum())
         if not min(plus, minus) > 0.0:
             return None
         return np.asarray(x * np.where(y > 0, 0.5 + 0.5 * minus / plus, 0.5 + 0.5 * plus / minus))
 
-    def _combine(self, A: Any, y: Any, x: Array) -> None:
-        self.kernel.combine(A, y, x, self.w)
+    def _combine(self, A: Any, x: Array) -> None:
+        self.kernel.combine(A, x, self.w)
         self.work += A[0].size
 
-    def _gathered(self, rows: Indices) -> tuple[Any, Any, Any]:
+    def _gathered(self, rows: Indices) -> tuple[Any, ...]:
         """Copy rows to a storage of their own: scattered rows take a third longer to read."""
-        data, indices, indptr = self.A
+        data, indices, indptr, *numbers = self.A
+        if rows.size == self.problem.n:
+            return self.A
         pointers = np.append(np.uint64(0), np.cumsum(indptr[rows + 1] - indptr[rows]))
         found = np.empty(int(pointers[-1]), data.dtype), np.empty(int(pointers[-1]), indices.dtype), pointers
         self.kernel.gather(self.A, rows, found)
         self.reads += found[0].size
-        return found
+        return *found, *(v[rows] for v in numbers)
 
     def measure(self) -> tuple[float, float]:
         """Compute all margins; return the margin of w, at the best intercept, and the upper bound of a."""
         self.margins = self.problem.rows.ask(MarginsAt(self.w), self.problem.labels)
         self.reads += self.entries
         self.work += self.entries
-        length, sums = norm(self.w), [float(self.a[group].sum()) for group in self.groups]
-        smallest = [float(self.margins[group].min()) for group in self.groups]
-        lower = sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf
-        return lower, length / sum(sums) if min(sums) > 0.0 else np.inf
+        length, sums = self._length(self.A, self.a), [float(self.a[group].sum()) for group in self.groups]
+        upper = length / sum(sums) if min(sums) > 0.0 else np.inf
+        if self.is_hard:
+            smallest = [float(self.margins[group].min()) for group in self.groups]
+            return sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf, upper
+        if self.has_intercept:
+            b = float(self.state[0])
+            self.b = b + exact_step(
+                self.margins + b * self.y, self.y.astype(np.float64), self.c, 0.0, 0.0, 0.0
+            )
+        slack = np.maximum(1.0 - self.b * self.y - self.margins, 0.0)
+        return 1.0 / math.sqrt(norm(self.w) ** 2 + float(self.c @ slack**2)), upper
 
     def choose_rows(self, gap: float) -> None:
         """Let the next sweep read the rows that carry weight, or whose margin is small against the gap."""
@@ -250,12 +293,9 @@ class CoordinateDescent:
         self.active, self.state[3] = self.rows.size, np.inf
 
     def result(self, a: Array, gap: float) -> RowWeights:
-        """Return the weights, divided by their sum in each group."""
-        p = np.zeros_like(a)
-        for group in self.groups:
-            p[group] = a[group] / a[group].sum()
-        indices = np.flatnonzero(p)
-        return RowWeights(indices, p[indices], gap, self.reads / self.entries)
+        """Return the weights and the direction of the largest lower bound."""
+        weights = DualWeights.normalized(self.problem, np.arange(a.size), a)
+        return RowWeights(weights, gap, self.reads / self.entries, *self.best)
 
 
 def _unsigned(indices: Any) -> Any:

@@ -243,14 +243,19 @@ def lowest_vertex(pairs: Pairs, W: Array) -> tuple[Array, Indices]:
         return W, np.array([np.argmin(pairs.margins(W))])
     K, W = pairs.K, W.copy()
     W[:, -1] = 0.0
-    margins = pairs.margins(W)
+    costs, vertex = lowest_cycle(pairs.margins(W), pairs.y, pairs.j, K)
+    W[:, -1] = best_intercept(costs)[1]
+    return W, vertex
+
+
+def lowest_cycle(margins: Array, own: Indices, other: Indices, K: int) -> tuple[Array, Indices]:
+    """Return the smallest margins between classes, and the terms along the cycle of smallest mean."""
     order = np.argsort(-margins, kind="stable")
     lowest = np.full((K, K), -1)
-    lowest[pairs.y[order], pairs.j[order]] = order  # the last one written, of smallest margin, stays
+    lowest[own[order], other[order]] = order  # the last one written, of smallest margin, stays
     costs = np.where(lowest >= 0, margins[lowest], np.inf)
     _, cycle = smallest_mean_cycle(costs)
-    W[:, -1] = best_intercept(costs)[1]
-    return W, lowest[cycle, np.roll(cycle, -1)]
+    return costs, lowest[cycle, np.roll(cycle, -1)]
 
 
 class _PairFaces(RowFaces):
@@ -309,7 +314,8 @@ def polished(pairs: Pairs, start: JointBounds, is_face: Mask, tol: float) -> Joi
 def _first_weights(pairs: Pairs, start: JointBounds, is_face: Mask) -> Array:
     """Return balanced weights near those of the start on the face, or the lowest vertex if there are none."""
     weights = np.where(is_face, start.p, 0.0)
-    if weights.sum() > 0.0 and (balanced := pairs.balanced(weights / weights.sum())) is not None:
+    balanced = pairs.balanced(weights / weights.sum()) if weights.sum() > 0.0 else None
+    if balanced is not None and balanced.sum() > 0.0:
         balanced = balanced / balanced.sum()
         if not pairs.has_intercept or np.abs(pairs.combine(balanced)[:, -1]).max() <= _UNBALANCED:
             return np.asarray(balanced)

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from prgd.core.arithmetic import add_to_diagonal, at_least, dot, namespace
+from prgd.core.threads import check_time
 from prgd.core.types import Array
+from prgd.solvers.costs import NS_CUBE
 
 NEGLIGIBLE_RATIO = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z
 _FEW_ENTRIES = 2**16  # entries of Z up to which looking for the rows that count costs more than it saves
@@ -37,6 +39,7 @@ def definite_solver(H: Any) -> Solver:
     >>> definite_solver(np.diag([2.0, 4.0]))(np.array([1.0, 1.0]))
     array([0.5 , 0.25])
     """
+    check_time(NS_CUBE * len(H) ** 3)
     if not isinstance(H, np.ndarray):
         torch = namespace(H)
         factors, info = torch.linalg.cholesky_ex(H)
@@ -117,6 +120,7 @@ def conjugate_gradients(
     z = precondition(r)
     q, square = z, float(r @ z)
     for k in range(max_steps):
+        check_time()
         if has_ended(k, r, square):
             return x, k, True
         image = times(q)

@@ -17,15 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from prgd.core.types import Array, Mask
+from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.coding import balanced_intercept
+from prgd.proofs.slacks import exact_step
 from prgd.solvers.newton_systems import NewtonSystems
 
-_MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
 _MAX_PATH_STEPS = 50  # steps for each C of a path
 _STILL = 1e-15  # relative change of F below which rounding decides
 
@@ -127,6 +128,17 @@ class PrimalNewton:
                 break
         return at
 
+    def follow(
+        self, at: Iterate, factors: Sequence[float], tol: float, max_reads: float = math.inf
+    ) -> list[Iterate]:
+        """Multiply c by one factor after the other; return the minima, each started from the one before."""
+        found = []
+        for factor in factors:
+            at = self.rescale(at, factor)
+            at = self.minimise(at, tol, _MAX_PATH_STEPS, lambda _: self.systems.reads >= max_reads)
+            found.append(at)
+        return found
+
 
 def _measured(w: Array, b: float, margins: Array, alpha: Array, dual_vector: Array) -> Iterate:
     """Return the iterate with the value of F and both bounds."""
@@ -138,48 +150,7 @@ def _measured(w: Array, b: float, margins: Array, alpha: Array, dual_vector: Arr
     return Iterate(w, b, margins, alpha, dual_vector, objective, lower, upper)
 
 
-def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: float, start: float) -> float:
-    r"""Return the t that minimises the squared-hinge loss along a line, whose slope is piecewise linear in t.
-
-    .. math:: t \, linear + \tfrac12 t^2 square + \tfrac12 \sum_i c_i \max(0, 1 - m_i - t s_i)^2
-
-    Newton's method on the slope, inside a bracket, ends on the right piece after a few evaluations.
-
-    Examples
-    --------
-    >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 1.0, 1.0)
-    0.5
-    """
-    room, weighted = 1.0 - margins, c * slopes
-    low, high, t = -math.inf, math.inf, start
-    piece: Mask | None = None
-    for _ in range(_MAX_SEARCH):
-        slack = room - t * slopes
-        is_active = slack > 0.0
-        # Two evaluations on one piece, where the slope is linear: the last t is its root.
-        if piece is not None and (is_active == piece).all():
-            return t
-        active = weighted * is_active
-        slope = linear + t * square - float(active @ slack)
-        curvature = square + float(active @ slopes)
-        if slope == 0.0 or curvature <= 0.0:
-            return t
-        low, high = (t, high) if slope < 0.0 else (low, t)
-        following, piece = t - slope / curvature, is_active
-        if not low < following < high:
-            if following in (low, high) or math.isinf(low) or math.isinf(high):
-                return following
-            following, piece = 0.5 * (low + high), None  # the middle of the bracket is no root of a piece
-        t = following
-    return t
-
-
 def soft_path(problem: Problem, weights: Array, C: Sequence[float], tol: float) -> list[tuple[Array, float]]:
     """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them."""
-    newton = PrimalNewton(problem, C[0] * weights)
-    at, found = newton.start(None, 0.0), []
-    for k, now in enumerate(C):
-        at = newton.rescale(at, now / C[k - 1]) if k else at
-        at = newton.minimise(at, tol, _MAX_PATH_STEPS, lambda _: False)
-        found.append((at.w, at.b))
-    return found
+    newton, factors = PrimalNewton(problem, C[0] * weights), [1.0, *(b / a for a, b in pairwise(C))]
+    return [(at.w, at.b) for at in newton.follow(newton.start(None, 0.0), factors, tol)]

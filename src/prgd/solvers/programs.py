@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.errors import missing_package
+from prgd.core.threads import check_time, time_left
 from prgd.core.types import Array, Indices
 from prgd.norms import L2, Lp, Norm
+from prgd.rows.exact import check_shape
 from prgd.solvers.joint_interior import solve_pairs
 from prgd.solvers.matrix_program import solve_matrix_program
 from prgd.solvers.terms import Solution, Terms
@@ -32,8 +34,11 @@ _FEW_TERMS = 256  # any method solves at most so many terms at once
 _MANY_TERMS = 2**18  # more terms are never solved at once: their rows are copied
 _MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
 _MANY_ENTRIES = 2**15  # linear programs with so many entries are solved by interior point and crossover
+# Numbers that a program holds for each entry of w, measured.
+_NUMBERS = {"cross-polytope": 187, "box": 76, "second-order cones": 198, "power cones": 379}
 _HIGHS_TOLERANCE = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 _CLARABEL_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
+_SHORTEST = 1e-3  # seconds that a solver gets at least: it refuses others
 # Clarabel sometimes ends after a few steps, far from the solution, and converges in other units: factors of
 # the terms, and whether Clarabel equilibrates.
 _ATTEMPTS = ((1.0, True), (1.0, False), (2.0**-7, True), (2.0**7, False))
@@ -42,6 +47,8 @@ _ATTEMPTS = ((1.0, True), (1.0, False), (2.0**-7, True), (2.0**7, False))
 def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
     """Return how many terms the method for a norm solves faster at once than by a working set."""
     step = 0.0
+    if norm.program in ("box", "cross-polytope"):  # If columns are more than rows, most rows end in the set.
+        return min(max(_FEW_TERMS, math.prod(shape)), _MANY_TERMS)
     if norm == L2() and len(shape) == 2:
         step = shape[1] ** 2
     elif _PROGRAMS[norm.program] is solve_matrix_program:
@@ -52,9 +59,13 @@ def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
 def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if that fails."""
     # Of two classes jointly, the best rows of W are v and -v: norms that rotations do not change are
-    # multiples of that of v in l2.
-    if terms.minus is not None and (norm == L2() or (terms.K == 2 and norm.is_rotation_invariant)):
+    # multiples of that of v in l2. A matrix of one column has one singular value, its length.
+    is_l2 = norm == L2() or (terms.K == 2 and norm.is_rotation_invariant)
+    is_l2 = is_l2 or (terms.X.shape[1] == 1 and norm.program in ("spectral", "nuclear"))
+    if terms.minus is not None and is_l2:
         return _solve_joint_l2(terms, terms.minus, tol)
+    if not norm.is_rotation_invariant:  # else programs have as many columns as rows, at most
+        check_shape(terms.X.shape, _NUMBERS[norm.program] * math.prod(terms.shape[:-1]))
     return _PROGRAMS[norm.program](terms, norm, tol)
 
 
@@ -96,10 +107,12 @@ def solve_linear_program(terms: Terms, norm: Norm, tol: float = 0.0) -> Solution
     cost = np.zeros(rows.shape[1])
     cost[-1] = -1.0
     names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+    options = dict.fromkeys(names, _HIGHS_TOLERANCE) | {"time_limit": max(time_left(), _SHORTEST)}
     for method in ("highs-ipm", "highs-ds")[int(rows.nnz < _MANY_ENTRIES) :]:
         found: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
-            cost, rows, limits, bounds=bounds, method=method, options=dict.fromkeys(names, _HIGHS_TOLERANCE)
+            cost, rows, limits, bounds=bounds, method=method, options=options
         )
+        check_time()
         if found.x is not None and np.isfinite(found.x).all():
             break
     else:
@@ -145,8 +158,10 @@ def solve_cone_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     for factor, equilibrates in _ATTEMPTS:
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_threads, settings.equilibrate_enable = False, 1, equilibrates
+        settings.time_limit = max(time_left(), _SHORTEST)
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = max(tol, _CLARABEL_TOLERANCE)
         x, p, is_solved = _solve(clarabel, A * factor, B, ball, settings)
+        check_time()
         if np.isfinite(x).all() and np.isfinite(p).all() and (is_solved or best is None):
             best = x, p, factor
         if is_solved:

@@ -19,20 +19,24 @@ algorithm. Math. Oper. Res. 19(1).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd.core.types import Array
+from prgd.proofs.column_relations import disjoint_columns, gram, gram_solver, times_weights
 from prgd.solvers.interior_point import linearised, reach
-from prgd.solvers.linear_systems import Columns, Solver, shifted_solver
+from prgd.solvers.linear_systems import Columns, Solver, conjugate_gradients, shifted_solver
 
 _MAX_STEPS = 60
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
 _MIN_STEP = 1e-3  # shorter steps mean that rounding has stopped the progress
 _MIN_CENTERING = 1e-4  # smallest fraction of the complementarity that a step keeps
 _LAST_COMPLEMENTARITY = 1e-14  # mean of p_i s_i at which the path ends
-_BLOCK_ENTRIES = 2**20  # entries of the block of weighted rows that is held at a time
+_MAX_DENSE = 3000  # columns of a sparse system that are left to factorise as a dense matrix
+_SHIFTS = (1e-13, 1e-10)  # fractions of the largest diagonal entry that make a sparse system definite
+_RESIDUAL = 1e-9  # relative residual at which conjugate gradients end
+_MAX_GRADIENTS = 500  # their steps, at most
 
 
 class SelfDualPoint(NamedTuple):
@@ -52,12 +56,12 @@ class SelfDualPoint(NamedTuple):
     p: Array
 
 
-def self_dual_path(Z: Array) -> Iterator[SelfDualPoint]:
+def self_dual_path(Z: Any) -> Iterator[SelfDualPoint]:
     """Yield points towards a strictly complementary solution, until rounding ends the progress.
 
     Parameters
     ----------
-    Z : ndarray of shape (n, d)
+    Z : ndarray or CSR array of shape (n, d)
         Rows of norms near 1; zero columns and dependent columns are allowed.
 
     Examples
@@ -83,7 +87,7 @@ def self_dual_path(Z: Array) -> Iterator[SelfDualPoint]:
             yield point
 
 
-def _next_point(Z: Array, point: SelfDualPoint) -> SelfDualPoint | None:
+def _next_point(Z: Any, point: SelfDualPoint) -> SelfDualPoint | None:
     """Take one step of Mehrotra's predictor and corrector; None if rounding does not allow one."""
     v, margins, s, p = point
     try:
@@ -106,14 +110,27 @@ class _Homogeneous(Columns):
     """Directions without a length to minimise; columns may be dependent."""
 
     def solver(self, D: Array) -> Solver:
-        """Factorise ``Z^T D Z``, summed over blocks of rows."""
-        n, d = self.Z.shape
-        step = max(1, _BLOCK_ENTRIES // d)
-        H, roots = np.zeros((d, d)), np.sqrt(D)
-        for k in range(0, n, step):
-            block = self.Z[k : k + step] * roots[k : k + step, None]
-            H += block.T @ block
-        return shifted_solver(H, first=1)
+        """Factorise ``Z^T D Z``."""
+        H = gram(times_weights(self.Z, np.sqrt(D)))
+        return shifted_solver(H, first=1) if isinstance(H, np.ndarray) else _sparse_solver(H)
+
+
+def _sparse_solver(H: Any) -> Solver:
+    """Factorise a sparse matrix if what is left of it is small, else solve by conjugate gradients."""
+    first, diagonal = disjoint_columns(H), H.diagonal()
+    if len(diagonal) - first.size <= _MAX_DENSE:
+        for shift in _SHIFTS:
+            solve = gram_solver(H, first, shift * diagonal.max())
+            if solve is not None:
+                return solve
+    scale = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
+
+    def by_gradients(b: Array) -> Array:
+        end, start = _RESIDUAL**2 * float(b @ (scale * b)), np.zeros_like(b)
+        has_ended = lambda _, __, square: square <= end  # noqa: E731
+        return conjugate_gradients(H.dot, start, b, has_ended, _MAX_GRADIENTS, scale.__mul__)[0]
+
+    return by_gradients
 
 
 def _step_to_boundary(point: SelfDualPoint, ds: Array, dp: Array) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.blocks import divide_by_power, is_sparse, pair_rows, stack_blocks
+from prgd.rows.queries import Smallest
 from prgd.solvers.working_set import counted_rows
 
 _MAX_ZOOM = 36  # entries of a program are at most 2^36 times its value
@@ -205,3 +206,20 @@ def _exponent(block: Any) -> int:
     """Return the power of two just above the largest entry."""
     entries = block.data if is_sparse(block) else block
     return math.frexp(float(np.abs(entries).max(initial=0.0)))[1]
+
+
+def mean_term(problem: Problem) -> Array:
+    """Return the mean of all terms; with intercepts, the sum of the means of groups."""
+    w = np.zeros(problem.shape)
+    query = replace(problem.coding.tally_at(w, problem.loss), is_repeated=False)  # type: ignore[type-var]
+    return problem.coding.evaluation(problem, w, problem.ask(query)).dual_vector
+
+
+def violators(problem: Problem, smallest: tuple[Smallest, ...], level: float, max_rows: int) -> Indices:
+    """Return the terms of smallest margin, at the best intercepts, whose margin is below the level."""
+    b = problem.coding.best([group.smallest for group in smallest])[1]
+    shifts = np.subtract.outer(b, b).ravel() if problem.is_joint else np.array([b, -b])
+    margins = np.concatenate([q.margins + shift for q, shift in zip(smallest, shifts, strict=False)])
+    indices = np.concatenate([group.indices for group in smallest])
+    order = np.argsort(margins, kind="stable")[:max_rows]
+    return np.asarray(indices[order[margins[order] < level]])

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from prgd.core.arithmetic import LARGEST, like, namespace, times_power, to_host
-from prgd.core.threads import each
+from prgd.core.threads import check_time, each
 from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.base import Rows
 from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_blocks, times_signs
+from prgd.solvers.costs import NS_FLOP
 
 SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
@@ -30,8 +31,9 @@ _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over 
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MAX_NORM = 1e100  # row norms between the inverse and this have products in the floating range
-_MAX_EXACT_DIMENSIONS = 24  # integers grow with the dimensions: beyond, a face takes more than about 0.1 s
-_MAX_EXACT_ENTRIES = 8192  # entries of the rows that are multiplied in integers
+# Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
+# programs keep fewer digits, are worth.
+_MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -108,8 +110,7 @@ class WorkingSet:
     @property
     def is_exactly_solvable(self) -> bool:
         """Whether integers of the set are few enough to solve it in exact arithmetic."""
-        d = self._problem.d
-        return d <= _MAX_EXACT_DIMENSIONS and self.size * d <= _MAX_EXACT_ENTRIES
+        return is_exactly_solvable(self._problem, self.size)
 
     @property
     def is_sparse(self) -> bool:
@@ -296,6 +297,13 @@ class RowsInPlace(WorkingSet):
         return np.asarray(self._y * (self._X @ w)[self.indices])
 
 
+def is_exactly_solvable(problem: Problem, size: int) -> bool:
+    """Say whether integers of so many terms are few enough to solve them in exact arithmetic."""
+    dimensions = math.prod(problem.shape)
+    limits = _MAX_EXACT_DIMENSIONS[problem.is_joint], _MAX_EXACT_ENTRIES[problem.is_joint]
+    return dimensions <= limits[0] and size * dimensions <= limits[1]
+
+
 def counted_rows(problem: Problem) -> Indices:
     """Return the rows of positive weight."""
     weight = problem.labels.sample_weight
@@ -352,6 +360,7 @@ def descend(G: Array, group: Indices, p: Array, g: Array, tol: float, max_steps:
 def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
     """Write the products of the rows of Z into G, of which the first ``old`` rows and columns are known."""
     new = Z.shape[0]
+    check_time(NS_FLOP * new * (new - old) * Z.shape[1] * isinstance(Z, np.ndarray))
     if isinstance(Z, np.ndarray):
         dense_products(G, Z, old)
     else:
