@@ -270,9 +270,9 @@ def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
     silent = [m for m in before if RATES[m].is_exponential and m not in fast]
     return Finding(
         ((float(len(fast)), float(len(fast) + len(silent))), "<=", 0.0),
-        f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
+        f"Of {len(before)} published methods {len(fast)} fall{'s' * (len(fast) == 1)} exponentially"
         f"{f' ({words})' if words else ''}{_whose(fast)}. Methods on the dual have had linear rates since "
-        "2011 (errata, E43).",
+        "2011 (errata, entry 1).",
         what="methods whose error falls exponentially",
         setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
         not_given="which algorithms it means",

@@ -68,7 +68,6 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
         Raced("PRGD(exp)", exp, RESCALED, warm_up=algorithms.GD()),
         Raced("PRGD(poly)", poly, RESCALED, warm_up=algorithms.GD()),
         Raced("gated PRGD", methods.GatedPRGD(), RESCALED),
-        Raced("accelerated PRGD", algorithms.AcceleratedPRGD(), RESCALED),
         Raced("progressive-rescaling Newton", algorithms.ProgressiveNewton(), RESCALED),
         Raced("normalized perceptron", methods.NormalizedPerceptron(), HULL),
         Raced("away-step Frank-Wolfe", methods.AwayStepFrankWolfe(), HULL),

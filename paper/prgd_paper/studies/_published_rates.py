@@ -67,7 +67,7 @@ RATES = {
     "loss-scaled GD": NACSON,
     "adaptive GD": Rate("about 1 / gamma_star^2 steps", SEPARATOR, "Zhang et al. (2025)"),
     "dual acceleration": Rate("O~(1 / t^2)", MARGIN, "Ji, Srebro and Telgarsky (2021)", power=2.0, logs=1.0),
-    "game dynamics": Rate("O~(1 / t^2)", MARGIN, "Wang et al. (2022)", power=2.0),
+    "game dynamics": Rate("O(1 / t^2)", MARGIN, "Wang et al. (2022)", power=2.0),
     "PRGD(exp)": Rate(
         "e^-Omega(t)",
         MARGIN,
@@ -93,7 +93,6 @@ KNOWN = {
     "PRGD(poly)": "none for these radii",
     "restarted NGD": "none: ours",
     "gated PRGD": "none: ours",
-    "accelerated PRGD": "none: ours, O(1 / t^2) by docs/exponential.md, Theorem E13",
     "progressive-rescaling Newton": "none: ours",
     "sign descent": "none for constant steps",
     "coordinate descent": "none for constant steps",

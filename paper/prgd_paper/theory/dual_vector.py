@@ -1,4 +1,4 @@
-r"""The dual vector of NGD, statements E1 and E2 of docs/exponential.md: what was measured, and its bound.
+r"""The dual vector of NGD: step sizes, distances and the rate of docs/note/note.md.
 
 NGD is entropic mirror descent on :math:`\|Z^\top p\|_*^2 / 2`, seen from the primal: the dual weights
 ``p = softmax(-Zw)`` of its iterates are those of mirror descent, and the dual vector is ``u = Z^T p``.
@@ -7,20 +7,14 @@ NGD is entropic mirror descent on :math:`\|Z^\top p\|_*^2 / 2`, seen from the pr
 from __future__ import annotations
 
 import math
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from prgd.algorithms.base import states
-from prgd.algorithms.steepest_descent import SteepestDescent
 from prgd.core.types import Array, Indices
-from prgd.problem import Problem
 from prgd_paper.theory.entropies import classes_of
 from prgd_paper.theory.expansion import orthogonal_parts, path_expansion
-from prgd_paper.theory.path_checks import Reading
 
-EPS = float(np.finfo(np.float64).eps)
 SHORTEST = 0.5  # diameters are taken to be at least this fraction of the largest row norm: a smaller step
 
 
@@ -40,7 +34,7 @@ def diameter(Z: Array, q: float = 2.0, groups: Any = None) -> float:
 
 
 def largest_step(Z: Array, q: float = 2.0, groups: Any = None) -> float:
-    """Return a step size that E1 allows: ``4 / D^2`` in l2, and ``4 / ((q - 1) D^2)`` where q is dual to p.
+    """Return a step that Lemma 1 allows: ``4 / D^2`` in l2, and ``4 / ((q - 1) D^2)`` where q is dual to p.
 
     Rows whose diameter is small, or 0, get the step size of half of their largest norm.
     """
@@ -64,55 +58,8 @@ def divergence(p: Array, groups: Any = None) -> float:
     return float(np.mean(parts))
 
 
-class DualRun(NamedTuple):
-    """How the norm of the dual vector fell along a run from w = 0, held against E1.
-
-    Attributes
-    ----------
-    worst : the Reading of the step whose ``U_t^2 - ||Z^T p||^2`` is nearest to its bound, or above it.
-    growth : the largest ``U_{t+1} - U_t``, less what rounding explains; E1 says that it is not positive.
-    """
-
-    worst: Reading
-    growth: float
-
-
-def dual_run(problem: Problem, p: Array, eta: float, steps: int) -> DualRun:
-    r"""Run steepest descent from w = 0, and hold the dual norm U_t of its dual vector against E1.
-
-    .. math:: U_t^2 - \|Z^\top p\|_*^2 \le 2 \, \mathrm{KL}(p \,\|\, p_0) / (\eta t)
-
-    This holds for every p of the simplex, and is the bound of E1 where p is optimal.
-
-    Parameters
-    ----------
-    problem : Problem, with ``scale="none"``, in l2 (steps of NGD) or l_p with 1 < p <= 2.
-    p : ndarray of shape (n,), weights of sum 1 (of 1/2 in each class, with an intercept).
-    eta : float, of `largest_step` or less.
-    steps : int
-
-    Notes
-    -----
-    Rounding: a dual vector errs by ``(n + d + 16) eps B``, and its weights by that times the margins, at
-    most ``B R``; step maps of size eta are nonexpansive, so t steps err by t times as much.
-    """
-    groups = problem.labels.signs if problem.fit_intercept else None
-    target = problem.norm.dual(problem.combine(p))
-    distance = 2.0 * divergence(p, groups) / eta
-    unit = (problem.n + problem.d + 16) * EPS * problem.max_norm * problem.norm.dual_ratio(problem.shape)
-    worst, growth, before = Reading("E1", -math.inf, distance, 0.0), -math.inf, math.inf
-    for s in islice(states(problem, SteepestDescent(eta)), 1, steps + 1):
-        U, error = s.at.upper, s.t * unit * (1.0 + problem.max_norm * float(np.linalg.norm(s.w)))
-        # The bound falls like 1 / t, so that products with t compare steps with each other.
-        reading = Reading("E1", s.t * (U**2 - target**2), distance, s.t * 2.0 * U * error)
-        if reading.measured - reading.tolerance > worst.measured - worst.tolerance:
-            worst = reading
-        growth, before = max(growth, U - before - 2.0 * error), U
-    return DualRun(worst, growth)
-
-
 def linear_rate(Z: Array, w_star: Array, margin_rows: Indices, eta: float) -> float:
-    r"""Return the c of E2: under strict complementarity the error of u falls like ``e^-ct`` in the end.
+    r"""Return c: under strict complementarity the error of u falls like ``e^-ct`` in the end (Theorem 3).
 
     .. math:: c = \min\{-\log(1 - \eta \lambda), \; \eta \gamma^\star (\gamma' - \gamma^\star)\}
 

@@ -5,7 +5,7 @@ are given). With an intercept each class has a softmax of its own, and every ent
 classes'.
 
 Weights are normalised after they are exponentiated: ``exp(a - LSE(a))`` rounds a number of the size of the
-margins, and breaks the identities of docs/exponential.md by 2e-6 at margins of 2e5.
+margins, and breaks the identities of docs/note/note.md by 2e-6 at margins of 2e5.
 
 Newton's systems are solved in float64 by the singular values of ``D^(1/2) Z``, whose squares are the
 Hessian's eigenvalues: a penalty far below ``eps ||Hessian||`` is still seen. Gradients are in extended
@@ -135,7 +135,7 @@ def entropy_excess(log_weights: Any, sample_weight: Any = None, groups: Any = No
     .. math:: \Delta = \sum_i p_i (\max_j a_j - a_i) = \langle w, Z^\top p \rangle - \min_i \langle w, z_i
         \rangle \qquad (a = -Zw)
 
-    Summed as it stands on the right, nothing cancels (E4 of docs/exponential.md).
+    Summed as it stands on the right, nothing cancels (E8 of docs/note/note.md).
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def entropy_excess_bound(n: int, sample_weight: Any = None, groups: Any = None) 
     .. math:: \Delta \le W\!\left(\frac{n - 1}{e}\right) < \log n, \qquad
         \Delta \le W\!\left(\frac{Q - q_{\min}}{e\, q_{\min}}\right), \quad Q = \sum_i q_i
 
-    W is Lambert's function. It is attained where the others' margins are larger by :math:`1 + \Delta` (E5 of
-    docs/exponential.md). With groups it is the mean of the groups' bounds.
+    W is Lambert's function. It is attained where the others' margins are larger by :math:`1 + \Delta` (E8 of
+    docs/note/note.md). With groups it is the mean of the groups' bounds.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.types import Array
-from prgd_paper.theory.entropies import Reals, minimise_soft_loss, newton_step, softmax_weights
+from prgd_paper.theory.entropies import Reals, classes_of, minimise_soft_loss, newton_step, softmax_weights
 from prgd_paper.theory.support import max_margin_reference
 
 
@@ -37,7 +37,15 @@ def orthogonal_parts(Z: Any, w_star: Any) -> Reals:
     return np.asarray(fine - np.outer(fine @ w, w) / (w @ w))
 
 
-def path_expansion(Y: Any) -> Expansion:
+def centred_rows(Z: Any, p: Any, groups: Any = None) -> Reals:
+    """Return the rows less their mean under p, in each class if there are groups."""
+    found = np.array(Z)
+    for mask in classes_of(len(p), groups):
+        found[mask] -= (p[mask] @ found[mask]) / p[mask].sum()
+    return found
+
+
+def path_expansion(Y: Any, groups: Any = None) -> Expansion:
     r"""Return the coefficients of the path in l2, under strict complementarity.
 
     .. math::
@@ -49,6 +57,8 @@ def path_expansion(Y: Any) -> Expansion:
     ----------
     Y : array of shape (m, d)
         The orthogonal parts of the margin rows; 0 is a combination of all of them with positive weights.
+    groups : array of shape (m,), optional
+        The class of each row, if an intercept is fitted.
 
     Returns
     -------
@@ -61,16 +71,16 @@ def path_expansion(Y: Any) -> Expansion:
     (0.346574, -0.346574)
     """
     Y = np.asarray(Y)
-    c = minimise_soft_loss(Y.astype(np.float64), 0.0, np.zeros(Y.shape[1]))
+    c = minimise_soft_loss(Y.astype(np.float64), 0.0, np.zeros(Y.shape[1]), groups=groups)
     fine = Y.astype(np.longdouble)
-    p = softmax_weights(-(fine @ c))
-    centred = fine - p @ fine
+    p = softmax_weights(-(fine @ c), groups=groups)
+    centred = centred_rows(fine, p, groups)
 
     def solve(slope: Any) -> Any:
-        found = newton_step(fine, p, 0.0, slope)
+        found = newton_step(fine, p, 0.0, slope, groups=groups)
         for _ in range(3):  # refined: the residual is formed in longdouble
             rest = slope - centred.T @ (p * (centred @ found))
-            found = found + newton_step(fine, p, 0.0, rest)
+            found = found + newton_step(fine, p, 0.0, rest, groups=groups)
         return found
 
     c_1 = -solve(c)
@@ -111,7 +121,7 @@ def drift(Y: Any, carries: Any) -> Array:
     return np.asarray(reference.w_star / reference.gamma_star)
 
 
-def predictor(Z: Any, w: Reals, lam: float, rho: float) -> Reals:
+def predictor(Z: Any, w: Reals, lam: float, rho: float, groups: Any = None) -> Reals:
     r"""Return the direction h of the predictor of a phase: rescaling corrected by one linear system.
 
     .. math::
@@ -126,6 +136,7 @@ def predictor(Z: Any, w: Reals, lam: float, rho: float) -> Reals:
     Z : ndarray of shape (n, d)
     w : ndarray of shape (d,)
     lam, rho : float
+    groups : array of shape (n,), optional
 
     Examples
     --------
@@ -133,10 +144,10 @@ def predictor(Z: Any, w: Reals, lam: float, rho: float) -> Reals:
     [1.0, 0.0]
     """
     Z = np.asarray(Z).astype(w.dtype)
-    p, lam_next = softmax_weights(-(Z @ w)), lam / rho
-    mean = p @ Z
-    h = newton_step(Z, p, lam_next, lam_next * w)
+    p, lam_next = softmax_weights(-(Z @ w), groups=groups), lam / rho
+    centred = centred_rows(Z, p, groups)
+    h = newton_step(Z, p, lam_next, lam_next * w, groups=groups)
     for _ in range(3):  # refined: the residual is formed in the precision of w
-        rest = lam_next * (w - h) - (Z - mean).T @ (p * ((Z - mean) @ h))
-        h = h + newton_step(Z, p, lam_next, rest)
+        rest = lam_next * (w - h) - centred.T @ (p * (centred @ h))
+        h = h + newton_step(Z, p, lam_next, rest, groups=groups)
     return np.asarray(h)

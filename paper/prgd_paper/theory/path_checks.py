@@ -1,4 +1,4 @@
-r"""The statements E4 to E7 of docs/exponential.md, asked of points of a problem: measured, and the bound.
+r"""Theorems 8, 10 and 11 of docs/note/note.md, asked of points of a problem: measured, and the bound.
 
 A tolerance is a bound on rounding, or follows from how far the point is from the minimiser; it is stated
 where it is made. A reading that exceeds its bound by more than the tolerance refutes the statement.
@@ -62,7 +62,7 @@ def _eps(point: PathPoint) -> float:
 
 
 def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
-    """E4: ``<w, u> - min <w, z_i> = Delta``, and the gap is the sum of its two parts.
+    """E8: ``<w, u> - min <w, z_i> = Delta``, and the gap is the sum of its two parts.
 
     Tolerance: the rounding of margins and sums, `PathPoint.rounding`; divided by R where the identity is,
     and that of U.
@@ -70,31 +70,31 @@ def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
     excess = point.entropy() - point.entropy(math.inf)  # Delta from p alone: the margins are the other side
     mean = point.dual_vector @ point.w
     slack = 2.0 * point.rounding
-    yield Reading("E4", float(abs(mean - point.smallest_margin - excess)), 0.0, slack, float(excess) or slack)
+    yield Reading("E8", float(abs(mean - point.smallest_margin - excess)), 0.0, slack, float(excess) or slack)
     gap = point.upper - point.gamma
     parts = point.unsettled + point.delta / point.length
     slack = slack / float(point.length) + _eps(point) * float(point.upper)
-    yield Reading("E4 split", float(abs(gap - parts)), 0.0, slack, float(gap) or 1.0)
+    yield Reading("E8 split", float(abs(gap - parts)), 0.0, slack, float(gap) or 1.0)
 
 
 def bound_of_delta(point: PathPoint) -> Iterator[Reading]:
-    """E5: ``0 <= Delta <= LambertW((n - 1) / e)``, below log n. Tolerance: relative rounding of the sum."""
+    """E8: ``0 <= Delta <= LambertW((n - 1) / e)``, below log n. Tolerance: relative rounding of the sum."""
     n = point.Z.shape[0]
     bound = entropy_excess_bound(n, point.sample_weight, point.groups)
     delta = float(point.delta)
-    yield Reading("E5", delta, bound, _eps(point) * max(bound, 1.0))
-    yield Reading("E5 sign", -delta, 0.0, 0.0, bound)
+    yield Reading("E8 bound", delta, bound, _eps(point) * max(bound, 1.0))
+    yield Reading("E8 sign", -delta, 0.0, 0.0, bound)
     if point.groups is None and point.sample_weight is None and n > 1:
-        yield Reading("E5 log n", bound, math.log(n), 0.0)
+        yield Reading("E8 log n", bound, math.log(n), 0.0)
 
 
 def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator[Reading]:
-    r"""E6: at the minimiser ``U = lam R`` and the relative gap is ``lam Delta / U^2``.
+    r"""E10: at the minimiser ``U = lam R`` and the relative gap is ``lam Delta / U^2``.
 
     Tolerance: a residual eta (distance of u from ``lam R`` times the subdifferential) changes U by at most
     eta and leaves an unsettled part of at most ``eta^2 / (2 lam R)`` in l2, ``2 eta`` in other norms; a
     duality gap G leaves ``sqrt(2 lam G)`` and ``G / R``. So the gap differs from ``lam Delta / U^2`` by
-    ``unsettled / U + Delta |U - lam R| / (R U^2)`` at most, besides the rounding of E4.
+    ``unsettled / U + Delta |U - lam R| / (R U^2)`` at most, besides the rounding of E8.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator
     gap, claimed = (point.upper - point.gamma) / point.upper, lam * point.delta / point.upper**2
     rounding = 2.0 * point.rounding / (R * U) + 2.0 * _eps(point)
     slack = settled / U + float(point.delta) * eta / (R * U * U) + rounding
-    yield Reading("E6 U = lam R", off, 0.0, eta + _eps(point) * U, U)
-    yield Reading("E6", float(abs(gap - claimed)), 0.0, slack, float(claimed) or slack)
-    yield Reading("E6 bound", float(gap), lam * float(point.delta) / gamma_star**2, slack)
+    yield Reading("E10 U = lam R", off, 0.0, eta + _eps(point) * U, U)
+    yield Reading("E10", float(abs(gap - claimed)), 0.0, slack, float(claimed) or slack)
+    yield Reading("E10 bound", float(gap), lam * float(point.delta) / gamma_star**2, slack)
 
 
 def rescaled_gap(point: PathPoint, lam: Any, rho: Any, other: PathPoint) -> Iterator[Reading]:
-    r"""E7: ``G_{lam/rho}(rho w, p) <= rho G_lam(w, p) + (rho - 1) H_1(p)``, an equality at p = p(w).
+    r"""E11: ``G_{lam/rho}(rho w, p) <= rho G_lam(w, p) + (rho - 1) H_1(p)``, an equality at p = p(w).
 
     With sample weights, ``H_1(p) - log q_min`` stands in place of ``H_1(p)``: entropies are at least log
     q_min, and not at least 0. Tolerance: the rounding of F, H and ``U^2 / (2 lam)``, by their sizes.
@@ -134,13 +134,13 @@ def rescaled_gap(point: PathPoint, lam: Any, rho: Any, other: PathPoint) -> Iter
     plain = point.objective(lam) - point.entropy() + point.upper**2 / (2.0 * lam)
     drop = point.entropy() - point.entropy(rho)
     error = abs(gap - rho * plain - (rho - 1.0) * drop)
-    yield Reading("E7 equality", float(error), 0.0, slack, float(gap) or slack)
-    yield Reading("E7 Delta", float(drop), float(point.delta), 4.0 * point.rounding)
+    yield Reading("E11 equality", float(error), 0.0, slack, float(gap) or slack)
+    yield Reading("E11 Delta", float(drop), float(point.delta), 4.0 * point.rounding)
     short = (point.upper - lam * point.length) ** 2 / (2.0 * lam) + point.length * point.unsettled
-    yield Reading("E7 gap of p(w)", float(abs(plain - short)), 0.0, slack, float(plain) or slack)
+    yield Reading("E11 gap of p(w)", float(abs(plain - short)), 0.0, slack, float(plain) or slack)
     bound = rho * point.duality_gap(lam, other) + (rho - 1.0) * (other.entropy() - _least_entropy(point))
-    yield Reading("E7", float(scaled.duality_gap(lam / rho, other)), float(bound), slack)
-    yield Reading("E7 sign", -float(plain), 0.0, slack, max(float(plain), slack))
+    yield Reading("E11", float(scaled.duality_gap(lam / rho, other)), float(bound), slack)
+    yield Reading("E11 sign", -float(plain), 0.0, slack, max(float(plain), slack))
 
 
 def _least_entropy(point: PathPoint) -> float:
@@ -153,7 +153,7 @@ def _least_entropy(point: PathPoint) -> float:
 
 
 def path_readings(problem: PathProblem, setting: str, points: int = 7) -> Iterator[Reading]:
-    """Yield readings of E4 to E7 along the path of a problem, and at random points around it.
+    """Yield readings of E8 to E11 along the path of a problem, and at random points around it.
 
     Penalties are ``B^2, B^2 / 100, ...``, at most ``points`` of them, while rounding allows.
     """
@@ -180,13 +180,13 @@ def _lower_bound(problem: PathProblem, setting: str, last: PathPoint) -> float:
 
 
 def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) -> Iterator[Reading]:
-    """Yield readings of E4 to E7 at a point of the path, and at random points around it."""
+    """Yield readings of E8 to E11 at a point of the path, and at random points around it."""
     yield from identity_of_the_gap(point)
     yield from bound_of_delta(point)
     yield from (
         reading
         for reading in gap_on_the_path(point, lam, gamma_star or math.inf)
-        if gamma_star or reading.statement != "E6 bound"
+        if gamma_star or reading.statement != "E10 bound"
     )
     factors = rng.uniform(0.5, 1.5, point.w.size).astype(point.w.dtype)
     other = PathPoint(point.Z, point.w * factors, point.norm, point.groups)
@@ -197,9 +197,9 @@ def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) ->
 
 
 def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
-    """Yield readings of E4, E5 and E7 at random w of all lengths, in float64.
+    """Yield readings of E8, E8 and E11 at random w of all lengths, in float64.
 
-    Half of them have sample weights. The last one is E5's extreme case: one row of weight 1 and n - 1 others
+    Half of them have sample weights. The last one is E8's extreme case: one row of weight 1 and n - 1 others
     attain the bound.
     """
     rng = np.random.default_rng([180, seed])
@@ -221,7 +221,7 @@ def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
             yield from rescaled_gap(point, lam, float(rng.uniform(1.0, 10.0)), other)
     bound = entropy_excess_bound(n)
     extreme = PathPoint(np.array([[0.0], *[[1.0 + bound]] * (n - 1)]), np.ones(1))
-    yield Reading("E5 attained", abs(float(extreme.delta) - bound), 0.0, 16.0 * n * 2.0**-52, bound)
+    yield Reading("E8 attained", abs(float(extreme.delta) - bound), 0.0, 16.0 * n * 2.0**-52, bound)
 
 
 class Summary(NamedTuple):

@@ -117,6 +117,7 @@ class PathProblem:
     w_star, gamma_star : the max-margin direction in l2 and its margin, exact; None if not planted.
     carrying : margin rows that carry weight in some optimal p.
     idle : margin rows that carry none.
+    groups : the class of each row if the solution is that with an intercept.
     """
 
     kind: str
@@ -126,6 +127,21 @@ class PathProblem:
     gamma_star: float | None = None
     carrying: Indices = field(default_factory=lambda: NONE)
     idle: Indices = field(default_factory=lambda: NONE)
+    groups: Array | None = None
+
+    def with_intercept(self) -> PathProblem:
+        """Return a planted problem whose intercept is fitted, of the same solution and as exact.
+
+        Class + has the rows, moved by a vector, and class - the rows with half of their parts orthogonal to
+        w_star, moved back by it.
+        """
+        (n, d), w_star = self.Z.shape, np.asarray(self.w_star)
+        move = _dyadic(np.random.default_rng([n, d]), (1, d))
+        other = 0.5 * (self.Z + np.outer(self.Z @ w_star, w_star))
+        signs = np.repeat([1.0, -1.0], n)
+        carrying, idle = (np.concatenate([rows, rows + n]) for rows in (self.carrying, self.idle))
+        Z = np.vstack([self.Z + move, other - move])
+        return PathProblem(self.kind, Z, signs, self.w_star, self.gamma_star, carrying, idle, signs)
 
 
 def path_problem(seed: int, max_size: int = 200) -> PathProblem:

@@ -15,8 +15,6 @@ from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.support import signed_rows
 from prgd_paper.theory.velocity import centripetal_velocities
 
-from prgd import datasets
-
 TABLES = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "theory_tables.py"))
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
 TWO_ROWS_OF_NORM_ONE = np.array([[math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.01]])
@@ -78,6 +76,7 @@ def test_printed_cylinder_fails_for_a_row_of_norm_one_too_and_the_others_hold(ro
 
 @pytest.mark.parametrize("seed", range(10))
 def test_printed_D_0_never_gives_the_inequality_it_is_chosen_for(seed):
+    """Erratum 18."""
     found = favorable_cylinder(random_nondegenerate(seed))
     N, root = found.geometry.n_support, math.sqrt(found.lambda_min)
     a = root / (2.0 * N)
@@ -88,6 +87,7 @@ def test_printed_D_0_never_gives_the_inequality_it_is_chosen_for(seed):
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 7])
 def test_printed_H_leaves_nothing_and_the_corrected_one_half(seed):
+    """Erratum 19."""
     found = favorable_cylinder(random_nondegenerate(seed))
     g, N = found.geometry, found.geometry.n_support
     assert g.n > N
@@ -98,6 +98,7 @@ def test_printed_H_leaves_nothing_and_the_corrected_one_half(seed):
 
 
 def test_alpha_must_have_sum_one_in_step_two():
+    """Erratum 17."""
     # with w_star = sum alpha_i z_i the sum is 1 / gamma_star and the bound of step II exceeds what it bounds
     g = geometry([[0.1, 0.9], [0.1, -0.9]])
     largest = np.abs(g.U).max()
@@ -107,6 +108,7 @@ def test_alpha_must_have_sum_one_in_step_two():
 
 
 def test_without_rows_off_the_support_the_height_does_not_matter():
+    """Erratum 20."""
     found = favorable_cylinder(TWO_ROWS)
     assert found.geometry.delta == math.inf
     assert found.printed.H == found.corrected.H == found.convexity.H == 0.0
@@ -159,11 +161,8 @@ def test_random_sets_have_the_margin_they_were_built_with(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_no_sampled_point_is_below_the_infimum_found(seed):
     g = geometry(random_nondegenerate(seed))
-    for cylinder in (
-        favorable_cylinder(g).convexity.cylinder,
-        Cylinder(3.0, 6.0, 0.0),
-        Cylinder(9.0, 9.0, 2.0),
-    ):
+    proven = favorable_cylinder(g).convexity.cylinder
+    for cylinder in (proven, Cylinder(3.0, 6.0, 0.0), Cylinder(9.0, 9.0, 2.0)):
         W = sampled(cylinder, g, 4000, seed=seed)
         infimum = velocity_infimum(g, cylinder)
         velocities = centripetal_velocities(g.Z, W, g.reference.w_star)
@@ -172,9 +171,8 @@ def test_no_sampled_point_is_below_the_infimum_found(seed):
         # and it is the velocity at the point it names
         if math.isfinite(infimum.h):
             w = infimum.h * g.reference.w_star + infimum.D * infimum.v
-            assert centripetal_velocities(g.Z, w, g.reference.w_star)[0] == pytest.approx(
-                infimum.value, abs=1e-9
-            )
+            found = centripetal_velocities(g.Z, w, g.reference.w_star)[0]
+            assert found == pytest.approx(infimum.value, abs=1e-9)
 
 
 def test_infimum_equals_a_fine_grid_on_the_circle():
@@ -183,10 +181,8 @@ def test_infimum_equals_a_fine_grid_on_the_circle():
     V = np.column_stack([np.cos(angle), np.sin(angle)]) @ g.basis.T
     for D, H in ((2.0, 0.0), (12.0, 1.0)):
         heights = H + np.concatenate([np.linspace(0.0, 20.0, 41), [200.0]])
-        on_grid = min(
-            centripetal_velocities(g.Z, h * g.reference.w_star + D * V, g.reference.w_star).min()
-            for h in heights
-        )
+        w_star = g.reference.w_star
+        on_grid = min(centripetal_velocities(g.Z, h * w_star + D * V, w_star).min() for h in heights)
         found = velocity_infimum(g, Cylinder(D, 2.0 * D, H)).value
         assert found <= on_grid + 1e-9
         assert found == pytest.approx(on_grid, abs=2e-4)
@@ -195,11 +191,11 @@ def test_infimum_equals_a_fine_grid_on_the_circle():
 @pytest.mark.parametrize("D", [10.0, 1e3, 1e5])
 @pytest.mark.parametrize("rows", [NO_POSITIVE_ALPHA, NOT_SPANNED])
 def test_degenerate_data_have_no_favourable_cylinder(rows, D):
+    """Erratum 6."""
     # some direction has no support vector behind it: the velocity there tends to 0 or less
     g = geometry(rows)
-    assert (
-        "positive dual weights" if rows is NO_POSITIVE_ALPHA else "support spans the data"
-    ) in g.degenerate
+    reason = "positive dual weights" if rows is NO_POSITIVE_ALPHA else "support spans the data"
+    assert reason in g.degenerate
     U = g.U[g.is_support]
     angle = np.linspace(0.0, 2.0 * math.pi, 721)
     V = np.array([[1.0], [-1.0]]) if U.shape[1] == 1 else np.column_stack([np.cos(angle), np.sin(angle)])
@@ -313,12 +309,3 @@ def test_numerical_cylinder_is_smaller_than_the_proven_one(seed):
     assert found.D < proven.D
     W = sampled(Cylinder(found.D, 2.0 * found.D, 0.0), data, 4000, seed=0)
     assert centripetal_velocities(data, W, data.w_star).min() >= found.mu
-
-
-def test_toy_cylinder():
-    found = favorable_cylinder(datasets.toy(0.3))
-    assert repr(found.geometry) == "Geometry(3 rows, 3 support vectors, 1 directions)"
-    s = math.sqrt(1.0 - 0.09)
-    # z_1 = z_3: the weights whose smallest is largest are (1, 2, 1) / 4
-    assert found.lambda_min == pytest.approx(s * s * 6.0 / 16.0, rel=1e-9)
-    assert found.rho == pytest.approx(s)

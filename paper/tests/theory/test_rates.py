@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from prgd_paper.theory.rates import fit_rate
 
-import prgd
-
 EVERY = np.arange(2, 3000)
 SPREAD = np.unique(np.geomspace(2, 1e6, 400).astype(int))
 
@@ -103,15 +101,3 @@ def test_window_is_used_and_stated():
     assert fit_rate(t, error, (2, 499)).rate == "e^-ct"
     late = fit_rate(t, error, (500, 3000))
     assert (late.rate, late.window) == ("t^-a", (500.0, 2999.0))
-
-
-def test_on_runs():
-    """NGD is 1/t on the toy problem, PRGD exponential."""
-    data = prgd.datasets.toy(0.3)
-    problem = prgd.Problem(data.X, data.y)
-    ngd = prgd.run(problem, prgd.NGD(), stop=2000).history
-    assert fit_rate(ngd["t"][2:], 0.3 - ngd["margin"][2:]).rate == "t^-a"
-    warm = prgd.run(problem, prgd.NGD(), stop=1).w
-    lifted = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
-    fast = prgd.run(problem, lifted, warm, stop=60).history
-    assert fit_rate(fast["t"][2:], 0.3 - fast["margin"][2:]).rate == "e^-ct"

@@ -15,7 +15,6 @@ from prgd_paper.theory.path_point import PathPoint
 from prgd_paper.theory.rates import fit_rate
 from prgd_paper.theory.ray_geometry import geometry, inradius, require_nondegenerate
 from prgd_paper.theory.samples import random_nondegenerate
-from prgd_paper.theory.schedule_bound import steps_bound
 from prgd_paper.theory.support import max_margin_reference, signed_rows
 from prgd_paper.theory.theorem import theorem_run
 
@@ -81,8 +80,6 @@ REFUSED = [
     ("columns", lambda: follow(prgd.Problem(np.eye(3)), prgd.NGD(), orthogonal(TOY), [1])),
     ("eta", gd_limit, TOY, 0.0),
     ("depends on its path", gd_limit, NOT_SPANNED),
-    ("relative error of at most 1; got 2", lambda: steps_bound(2.0, 1.0, lam=1.0, L_s=1.0, log_n=1.0)),
-    ("gamma_star must be a finite number above 0", lambda: steps_bound(0.1, 0, lam=1.0, L_s=1.0, log_n=1.0)),
 ]
 
 
@@ -111,6 +108,7 @@ NOT_SEPARABLE = [
     [[0.0, 0.0], [1.0, 0.0]],
     [[0.0, 0.0]],
     [[1.0, 0.0], [-2.0, 0.0], [1.0, 3.0]],
+    *(np.random.default_rng(seed).standard_normal((120, 6)) for seed in range(10)),
 ]
 
 
@@ -124,4 +122,4 @@ def test_data_without_a_separator_carry_gordans_weights(ask, rows):
     p = error.value.weights
     assert p.min() >= 0.0
     assert p.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(np.array(rows).T @ p, 0.0, atol=1e-14)
+    np.testing.assert_allclose(np.array(rows).T @ p, 0.0, atol=1e-13)

@@ -46,6 +46,7 @@ def test_toy_follows_its_closed_form():
 @pytest.mark.parametrize("kind", ["convexity", "numerical"])
 @pytest.mark.parametrize("seed", [0, 1, 4, 6, 11, 21])
 def test_statements_as_printed_and_as_corrected(seed, kind):
+    """Erratum 23."""
     found = theorem_run(random_nondegenerate(seed), kind, max_phases=1500)
     assert all(s.corrected for s in found.statements.values())
     assert [name for name, s in found.statements.items() if not s.printed] == ["S2", "S4", "S6"]
@@ -56,6 +57,7 @@ def test_statements_as_printed_and_as_corrected(seed, kind):
 
 
 def test_printed_bounds_of_S2_contradict_each_other():
+    """Erratum 21."""
     # algebra, of the formulas and not of a run: the lower bound outgrows the upper one
     mu, gamma_star, a_0, k = 0.2, 0.3, 5.0, np.arange(200)
     slow, fast = math.sqrt(1.0 - mu**2), math.sqrt(1.0 - 2.0 * mu)
@@ -65,7 +67,7 @@ def test_printed_bounds_of_S2_contradict_each_other():
 
 
 def test_error_is_the_root_of_what_S6_prints():
-    """E36. Algebra; that the error of a run is not what (S6) prints is asked of the runs above."""
+    """Erratum 24. Algebra; that the error of a run is not what (S6) prints is asked of the runs above."""
     w, w_star = np.array([2.0, 1.0]), np.array([1.0, 0.0])
     printed = 2.0 * (1.0 - float(w @ w_star) / float(np.linalg.norm(w)))
     assert direction_error(w, w_star) == pytest.approx(math.sqrt(printed))
@@ -85,7 +87,10 @@ def test_printed_constants_fail_on_the_two_rows():
 
 
 def test_sketch_radius_lacks_the_norm():
-    """E32. Algorithm 1 with the sketch's R_1 misses the cylinder unless 1/2 <= ||w|| <= 1; LiftTo hits it."""
+    """Erratum 8.
+
+    Algorithm 1 with the sketch's R_1 misses the cylinder unless 1/2 <= ||w|| <= 1; LiftTo hits it.
+    """
     found = favorable_cylinder(random_nondegenerate(11))
     g, D = found.geometry, found.convexity.D
     problem = prgd.Problem(g.Z, scale="none")
@@ -137,6 +142,7 @@ def test_scaled_rows_run_alike():
 
 
 def test_margin_and_direction_fall_at_one_rate():
+    """Erratum 25."""
     data = random_nondegenerate(11)
     assert favorable_cylinder(data).rho >= MIN_INRADIUS
     found = theorem_run(data)
@@ -181,10 +187,8 @@ def good():
 )
 def test_a_wrong_phase_is_seen(good, change, fails):
     phases, check = good
-    wrong = [
-        p._replace(**{name: getattr(p, name) * by for name, by in change.items()}) if p.k == 30 else p
-        for p in phases
-    ]
+    changed = {name: getattr(phases[30], name) * by for name, by in change.items()}
+    wrong = [p._replace(**changed) if p.k == 30 else p for p in phases]
     assert set(fails) <= set(check(wrong))
     assert bool(fails) == bool(check(wrong))
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from prgd_paper.theory import velocity
-from prgd_paper.theory.samples import random_nondegenerate
 
 import prgd
 from prgd import datasets
@@ -48,41 +47,11 @@ def test_velocity_on_the_toy_by_hand(gamma_star, w_2):
     assert velocity.centripetal_velocities(data, w, data.w_star)[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_many_points_at_once_agree_with_one_pass_each():
-    data = random_nondegenerate(3)
-    problem = prgd.Problem(data.X, data.y)
-    W = 20.0 * np.random.default_rng(0).standard_normal((50, problem.d))
-    one_by_one = [velocity.centripetal_velocity(problem, w, data.w_star) for w in W]
-    np.testing.assert_allclose(velocity.centripetal_velocities(data, W, data.w_star), one_by_one, rtol=1e-9)
-
-
-def test_logistic_velocity_tends_to_the_exponential_one_far_out():
-    data = datasets.toy(0.3)
-    w = np.array([200.0, 2.0])
-    both = [
-        velocity.centripetal_velocity(prgd.Problem(data.X, data.y, loss=loss), w, data.w_star)
-        for loss in ("exponential", "logistic")
-    ]
-    assert both[0] == pytest.approx(both[1], rel=1e-12)
-
-
 def test_velocity_is_not_defined_on_the_ray():
     data = datasets.toy(0.3)
     with pytest.raises(ValueError, match="not defined on the max-margin ray"):
         velocity.centripetal_velocity(prgd.Problem(data.X, data.y), np.array([5.0, 0.0]), data.w_star)
     assert math.isnan(velocity.centripetal_velocities(data, [[5.0, 0.0]], data.w_star)[0])
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_velocity_does_not_fall_along_a_direction(seed):
-    # it is the derivative of a convex function of D
-    data = random_nondegenerate(seed)
-    rng = np.random.default_rng(seed)
-    D = np.geomspace(1e-2, 1e4, 60)
-    for h in (0.0, 1.0, 30.0):
-        _, off = velocity.decompose(rng.standard_normal(data.w_star.size), data.w_star)
-        W = h * data.w_star + np.outer(D, off / np.linalg.norm(off))
-        assert (np.diff(velocity.centripetal_velocities(data, W, data.w_star)) >= -1e-12).all()
 
 
 def test_field_is_what_the_points_say():
@@ -101,9 +70,8 @@ def test_field_is_what_the_points_say():
 @pytest.mark.parametrize("gamma_star", [0.05, 0.3, 0.69, 0.7, 0.95])
 def test_attractor_keeps_ngd(gamma_star):
     data, zone = datasets.toy(gamma_star), velocity.toy_attractor(gamma_star)
-    assert velocity.centripetal_velocities(data, [3.0, zone.line], data.w_star)[0] == pytest.approx(
-        0.0, abs=1e-12
-    )
+    on_the_line = velocity.centripetal_velocities(data, [3.0, zone.line], data.w_star)[0]
+    assert on_the_line == pytest.approx(0.0, abs=1e-12)
     problem = prgd.Problem(data.X, data.y, scale="none")
     result = prgd.run(problem, prgd.NGD(), stop=1)
     assert bool(zone.lower <= result.w[1] <= zone.upper) is zone.reached_at_once

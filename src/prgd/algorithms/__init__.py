@@ -22,7 +22,6 @@ from prgd.core.checks import unknown
 from prgd.core.errors import paper_hint as _paper_hint
 
 if TYPE_CHECKING:  # At run time `discover` finds these names; a type checker needs them in writing.
-    from prgd.algorithms.accelerated_prgd import AcceleratedPRGD as AcceleratedPRGD
     from prgd.algorithms.dual_acceleration import DualAcceleration as DualAcceleration
     from prgd.algorithms.gd import GD as GD
     from prgd.algorithms.loss_scaled_gd import LossScaledGD as LossScaledGD

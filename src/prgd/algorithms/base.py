@@ -35,7 +35,7 @@ from prgd.rows.tally import COUNT, MARGIN, SECOND, SLOPE_MASS, Tally
 
 MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
 # The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
-# this it counts as this (docs/exponential.md): phases would have to come ever nearer to their ends.
+# this it counts as this (docs/algorithms.md): phases would have to come ever nearer to their ends.
 SOFT_ENOUGH = 1e-2
 INSTEAD_OF_JOINT = "PRGD, or one problem for each class"  # what algorithms for two classes advise
 ALONG = ("gradient", "normalized_gradient", "dual_vector")  # in the order of the codes of the kernel
@@ -104,6 +104,17 @@ class Algorithm(Protocol[S]):
         """Return the state one step later; ``problem.at(w)`` is its one pass."""
 
 
+def evaluation_of(state: Any, algorithm: Any) -> Evaluation:
+    """Return the Evaluation of a state; raise ``TypeError`` if a user's algorithm returned something else."""
+    at = getattr(state, "at", None)
+    if isinstance(at, Evaluation) and isinstance(state, State):
+        return at
+    raise TypeError(
+        f"init and step of {type(algorithm).__name__} must return a state, e.g. prgd.algorithms.State(t + 1, "
+        f"problem.at(w)); got {type(state).__name__}."
+    )
+
+
 @dataclass(frozen=True)
 class FixedStep:
     """What algorithms with one step size and no further state share.
@@ -150,6 +161,25 @@ class MomentumState(State):
     """State of a method with momentum g."""
 
     g: Array
+
+
+class MeanState(MomentumState):
+    """State of a method whose momentum g gives a mean of dual vectors, a point of the hull too."""
+
+    @property
+    def mean(self) -> Array | None:
+        """The mean dual vector; None before there is one."""
+        raise NotImplementedError
+
+    @property
+    def own_upper(self) -> float:
+        """The dual norm of the mean dual vector."""
+        mean, problem = self.mean, self.at.problem
+        # The weights of a joint step with intercepts balance to rounding only.
+        if mean is None or (problem.is_joint and problem.fit_intercept):
+            return math.inf
+        # The loop adds what rounding may do to a Euclidean norm; other norms bound their own.
+        return problem.norm.dual(mean) if problem.norm == L2() else problem.norm.dual_above(mean)
 
 
 class FirstOrder:

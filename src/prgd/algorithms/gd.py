@@ -18,7 +18,7 @@ class GD(FirstOrder, FixedStep):
 
     Its direction and margin errors are O(1 / log t) (Soudry et al. 2018). Under its conditions Theorem 6.4
     proves Theta(1 / log t) for the direction and Omega(1 / log^2 t) for the margin, whose error is in fact
-    Theta(1 / log t) there (``docs/errata.md``). The warm-up of Theorem 6.1.
+    Theta(1 / log t) there (``docs/theory.md``). The warm-up of Theorem 6.1.
 
     Parameters
     ----------

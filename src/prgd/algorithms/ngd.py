@@ -18,7 +18,7 @@ class NGD(FirstOrder, FixedStep):
 
     Its direction and margin errors are O(1 / t) (Ji and Telgarsky 2021). Under its conditions Theorem 6.4
     proves, along a subsequence, Theta(1 / t) for the direction and Omega(1 / t^2) for the margin; in fact
-    both are Theta(1 / t) along the whole sequence for eta <= 1 (``docs/errata.md``).
+    both are Theta(1 / t) along the whole sequence for eta <= 1 (``docs/theory.md``).
 
     Parameters
     ----------

@@ -21,6 +21,10 @@ from prgd.solvers.active_rows import ActiveRows
 NOT_PREDICTED: Any = {"next_upper": math.inf, "next_rows": NO_ROWS, "next_weights": np.empty(0)}
 
 FORCING = 0.1  # a Newton system is solved to this fraction of its right-hand side, or to the phase's limit
+FIRST = 1.0 / 64.0  # the first penalty, in units of 1 / problem.unit
+FEW = 1.0  # a step that changes margins of heavy rows by less predicts weights that are not negative
+MAX_GROWTH = 64.0  # rho is at most this, or the rho of the algorithm
+FLOOR = 1e-6  # a larger growth than rho must leave rounding at this fraction of the gradient
 GROWTH = 4.0  # a step may leave a gradient this many times longer, if it flattens the slope along itself
 MIN_STEP = 2.0**-20  # the line search gives up below this fraction of Newton's step
 MIN_START = 1e-12  # a w0 that asks for a smaller fraction of the first penalty is longer than rounding allows
@@ -37,6 +41,8 @@ class ProgressiveNewtonState(State):
     active : rows whose margins are near the smallest; empty before the first step.
     row_reads : rows read so far divided by n, the two products of a conjugate-gradient step included.
     is_done : rounding hides what a smaller penalty would change; w stays.
+    rho : the growth of the next phase.
+    moved : the largest change of a heavy row's margin, less their mean, by the step that opened the phase.
     next_upper, next_rows, next_weights : the upper bound of the weights that the step predicted, to
         rounding, the rows that carry them, and these weights; infinite and empty while a pass proves more.
     """
@@ -45,6 +51,8 @@ class ProgressiveNewtonState(State):
     active: Indices
     row_reads: float
     is_done: bool
+    rho: float
+    moved: float = math.inf
     next_upper: float = math.inf
     next_rows: Indices = field(default_factory=lambda: NO_ROWS)
     next_weights: Array = field(default_factory=lambda: np.empty(0))
@@ -70,7 +78,7 @@ class ProgressiveNewton:
 
     (over the intercept too if there is one), then lam is divided by rho. At a minimiser ``Z^T p = lam w``,
     and the relative gap is exactly ``lam Delta / ||Z^T p||^2``, where Delta is a difference of two
-    entropies of p and less than log n (docs/exponential.md): it falls exponentially in phases on
+    entropies of p and less than log n (docs/note/note.md): it falls exponentially in phases on
     every separable set. Where each margin row carries weight in some optimal p,
 
     .. math:: w(\lambda) = \frac{\gamma^* w^*}{\lambda} + c + \lambda c_1 + O(\lambda^2).
@@ -81,6 +89,11 @@ class ProgressiveNewton:
 
     .. math:: w \leftarrow w + (\rho - 1) h, \qquad h = \lambda (Z^\top D Z + \lambda I)^{-1} w, \qquad
         D = \mathrm{diag}(p) - p p^\top.
+
+    Where this step changes the margins of rows that carry weight by less than 1, relative to each other, the
+    weights ``p - D Z x`` that it predicts are not negative, and one system serves any growth (Theorem 15 of
+    docs/note/note.md). So the next phase has the growth 64 once that change is below 1 and less than half of
+    what it was in the phase before, and rho else.
 
     More Newton steps follow until ``||grad F|| <= min(tol, sqrt(g)) lam ||w||`` with ``g = max(Delta, 0.01)
     / (||w|| ||Z^T p||)``. Then the part of the gap that says that the direction has not converged is at
@@ -100,21 +113,21 @@ class ProgressiveNewton:
 
     Parameters
     ----------
-    rho : float above 1, by which the penalty is divided when a phase is solved.
+    rho : float above 1, by which the penalty is divided when a phase is solved; at least 64 in late phases.
     tol : float, the largest gradient that ends a phase, in units of ``lam ||w||``.
     eta : float, the first step that the line search tries; 1 is Newton's.
 
     Notes
     -----
-    The path starts at ``lam = 1 / problem.unit``, or at ``||Z^T p|| / ||w0||`` if w0 points along its own
-    ``Z^T p`` (a cosine above 0.9); any other w0 is shortened to ``sqrt(problem.unit)``, since few rows would
-    carry weight at a long one and Newton's steps would see the others too late. The path ends (`is_done`)
-    where the rounding of the margins hides the gradient, near ``lam = 1e-14 / problem.unit``;
+    The path starts at ``lam = 1 / (64 problem.unit)``, or at ``||Z^T p|| / ||w0||`` if w0 points along its
+    own ``Z^T p`` (a cosine above 0.9); any other w0 is shortened to ``sqrt(problem.unit)``, since few rows
+    would carry weight at a long one and Newton's steps would see the others too late. The path ends
+    (`is_done`) where the rounding of the margins hides the gradient, near ``lam = 1e-14 / problem.unit``;
     further steps cost nothing.
 
     References
     ----------
-    docs/exponential.md, with proofs. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
+    docs/note/note.md, with proofs. Wang, Min and Wu (2024), Algorithm 1, for progressive rescaling.
 
     Examples
     --------
@@ -126,7 +139,7 @@ class ProgressiveNewton:
     """
 
     rho: float = 8.0
-    tol: float = 0.3
+    tol: float = 0.5
     eta: float = 1.0
     state_type: ClassVar[type[State]] = ProgressiveNewtonState
 
@@ -138,7 +151,7 @@ class ProgressiveNewton:
     def init(self, problem: Problem, w0: Array) -> ProgressiveNewtonState:
         """Start at ``w0`` if it is on the path, else at its direction and the first penalty."""
         check_problem(self, problem, instead_of_joint=INSTEAD_OF_JOINT, is_exponential=True)
-        lam, at = 1.0 / problem.unit, problem.at(w0)
+        lam, at = FIRST / problem.unit, problem.at(w0)
         if at.length > 0.0:
             fraction = at.upper / at.length / lam
             along = float(at.dual_vector @ (w0 / at.length))
@@ -147,7 +160,15 @@ class ProgressiveNewton:
             elif (shortened := L2().project(w0, math.sqrt(problem.unit))) is not w0:
                 at = problem.at(shortened)
         return ProgressiveNewtonState(
-            t=0, at=at, phase=1, R_k=at.length, lam=lam, active=NO_ROWS, row_reads=1.0, is_done=False
+            t=0,
+            at=at,
+            phase=1,
+            R_k=at.length,
+            lam=lam,
+            active=NO_ROWS,
+            row_reads=1.0,
+            is_done=False,
+            rho=self.rho,
         )
 
     def step(self, problem: Problem, s: ProgressiveNewtonState) -> ProgressiveNewtonState:
@@ -159,16 +180,22 @@ class ProgressiveNewton:
         # Rounded margins blur the gradient by eps max||x||^2 ||w||.
         blur = EPSILON * problem.max_norm**2 / s.lam
         limit = max(min(self.tol, math.sqrt(softness)), blur)
-        g, ray = at.dual_vector - s.lam * w, None
+        g, ray, rho = at.dual_vector - s.lam * w, None, self.rho
         if norm(g) <= limit * s.lam * at.length:  # the phase is solved
             if blur * self.rho > 0.1:
                 return replace(s, t=s.t + 1, is_done=True, **NOT_PREDICTED)
-            R_k, lam = self.rho * at.length, s.lam / self.rho
+            rho = max(self.rho, min(s.rho, FLOOR / blur))
+            R_k, lam = rho * at.length, s.lam / rho
             s = replace(s, phase=s.phase + 1, R_k=R_k, lam=lam)
             g, ray = at.dual_vector - s.lam * w, w
         rows = ActiveRows.find(problem, at, s.active)
-        residual = min(FORCING * norm(g), limit * max(s.lam * at.length, 0.1 * at.upper))
+        residual = min(FORCING * norm(g), limit * self.rho / rho * max(s.lam * at.length, 0.1 * at.upper))
         direction = rows.solve(s.lam, g, residual, ray)
+        rows.aim(direction)
+        if ray is not None:
+            moved = rows.movement()
+            is_easy = moved <= min(FEW, 0.5 * s.moved)
+            s = replace(s, moved=moved, rho=min(max(MAX_GROWTH, self.rho), rho**2) if is_easy else self.rho)
         # At the opening of a phase the step is (rho - 1) h, whose margin is better than that of w.
         found = self._search(problem, rows, s.lam, g, direction, None if ray is None else direction)
         s = replace(s, t=s.t + 1, row_reads=s.row_reads + float(rows.reads), **NOT_PREDICTED)
@@ -182,7 +209,8 @@ class ProgressiveNewton:
     ) -> tuple[Evaluation, Indices] | None:
         """Return the first ``w + size direction`` with a better gradient, and the rows that are active there.
 
-        The sizes are eta, eta / 2, ...; the pass also finds the margin of h.
+        The sizes are eta, eta / 2, ...; the pass also finds the margin of h. The rows aim along the
+        direction.
         """
         size = self.eta
         slope, max_length = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
@@ -194,7 +222,6 @@ class ProgressiveNewton:
             length = norm(new)
             return length <= (1.0 - strictness * size) * norm(g) or (is_flatter and length <= max_length)
 
-        rows.aim(direction)
         while size >= MIN_STEP:
             w_next = rows.w + size * direction
             if is_better(rows.dual_vector(size) - lam * w_next, 0.1):

@@ -48,7 +48,7 @@ class RestartedNGD(FixedStep):
     from w = g = 0, where j counts the steps since the last restart. If ``||u_t|| > ||u_{t-1}||``, and j is at
     least the j of the restart before, g and j are set to 0.
 
-    Along NGD the norm of u never grows (docs/exponential.md), so growth says that momentum has carried
+    Along NGD the norm of u never grows (docs/note/note.md), so growth says that momentum has carried
     the steps too far. The limit of ``||u||`` is gamma_star, and near it ``||u||^2 - gamma_star^2`` is the
     square of the error of u: once that is below 1e-8, growth of the norm is rounding, and would restart at
     every other step. Phases that never become shorter keep the length that they had before. The direction

@@ -29,6 +29,7 @@ def _checks(kind: str) -> tuple[BoundCheck, ...]:
 @claim(
     "theorem-5.5",
     where="Theorem 5.5, Section 5.1",
+    experiment="figure-2",
     quote=r"there exists a semi-infinite hollow cylinder $\bbC(D,2D;H)$ and a positive constant $\mu>0$ such "
     r"that \begin{align*} \inf_{\bw\in\bbC(D,2D;H)}\varphi(\bw)\geq\mu.",
 )
@@ -49,12 +50,7 @@ def theorem_5_5() -> Finding:
         "claimed, and no cylinder has more than 2 (our proof, by convexity). The paper's own constants, "
         f"corrected, hold too, with a mu smaller than the infimum by e^{min(loose):.0f} or more: they "
         "suffice for existence and are too small to measure.",
-        figures={
-            "datasets": len(loose),
-            "median looseness, corrected": float(np.median(loose)),
-            "largest looseness, convexity": max(sharp),
-            "smallest looseness, convexity": min(sharp),
-        },
+        figures={"largest looseness, convexity": max(sharp)},
         setting=f"{DRAWN}; the infimum sought from 100 starts on each.",
         would_change="A point of C(D, 2D; 0) with D = 2 log n / rho whose velocity is below rho / 2.",
         what="smallest velocity over mu",
@@ -90,7 +86,7 @@ def theorem_5_5_constants() -> Finding:
     return Finding(
         (failures, "==", 0.0),
         "With lambda_min the smallest eigenvalue of sum_i k_i k_i^T, as its name says, the velocity is below "
-        f"mu somewhere on the printed cylinder for {failures} of {len(checks)} data sets; for the rows (0.2, "
+        f"mu somewhere on the printed cylinder for {failures} of {len(checks)} data sets. For the rows (0.2, "
         f"0.1), (0.2, -0.01) it is {two_rows.infimum.value:.4f} at D = D_0 = {two_rows.constants.D:.3f} (and "
         f"{other:.4f} with alpha of sum 1 / gamma_star in place of 1). With a smaller constant for "
         "lambda_min, so that D_0 is 2 log n / rho or more, the printed D_0, H and mu are proven right for "
@@ -133,10 +129,10 @@ def theorem_5_5_step_2() -> Finding:
         other.append((a - 1.0) * math.log(2.0 * N / a))
     return Finding(
         ((min(short), max(short)), ">=", 0.0),
-        f"At the printed D_0, log(a e^(aD)) - log(2 |I|) is at most {max(short):.2f} on {len(short)} data "
-        "sets, where it must be at least 0. By algebra it is (a - 1) log(2 |I| / a), below 0 as a < 1: the "
-        "printed D_0 lacks the factor 1 / a = 2 |I| / sqrt(lambda_min), with which it is 0 by construction "
-        f"(to rounding, {max(map(abs, right)):.0e}). The theorem stands with that D_0.",
+        "The printed D_0 lacks the factor 1 / a = 2 |I| / sqrt(lambda_min). There log(a e^(aD)) - log(2 |I|) "
+        f"is at most {max(short):.2f} on {len(short)} data sets, where it must be at least 0; by algebra it "
+        "is (a - 1) log(2 |I| / a), below 0 as a < 1, and 0 with the factor (to rounding, "
+        f"{max(map(abs, right)):.0e}). The theorem stands with that D_0.",
         setting=f"{DRAWN}, at D = D_0, in logarithms.",
         given_in="Appendix B: Step II (lambda_min, alpha), Step III (D_0). Readings that agree: lambda_min "
         "the smallest eigenvalue, or any smaller constant (a is smaller still); alpha of sum 1, as Step II "
@@ -174,11 +170,11 @@ def theorem_5_5_step_3() -> Finding:
             earlier.append(math.exp(math.sqrt(found.lambda_min) / N * c.D) - 1.0 >= 3.0 / 8.0)
     return Finding(
         ((min(shares), max(shares)), ">=", 0.5),
-        f"At D = 2 D_0 and h = H the share left is {max(map(abs, shares)):.1e}, rounding: H cancels the "
-        "first term there. With log(8 |I| (n - |I|) / sqrt(lambda_min)) in place of log(4 ...) it is one "
-        "half. This is algebra about one line: the velocity there may well be larger, and the theorem stands "
-        f"with the 8. From the display before, which has e^(aD), the bound follows on {sum(earlier)} of "
-        f"{len(earlier)} sets.",
+        "H needs log(8 |I| (n - |I|) / sqrt(lambda_min)) where log(4 ...) is printed. As printed, the share "
+        f"left at D = 2 D_0 and h = H is {max(map(abs, shares)):.1e}, rounding; with 8 it is a half. This is "
+        "algebra about one line: the velocity there may well be larger, and the theorem stands with the 8. "
+        f"From the display before, which has e^(aD), the bound follows on {sum(earlier)} of {len(earlier)} "
+        "sets.",
         setting=f"The {len(shares)} sets with rows off the support of {DRAWN}, at D = 2 D_0 and h = H.",
         given_in="Appendix B, Step III (D_0 and H). Readings that agree: alpha of sum 1, as Step II says, "
         "with every lambda_min, which cancels; every D above 2 D_0 - log 2 leaves less than half. With alpha "

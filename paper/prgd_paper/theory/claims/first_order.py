@@ -114,6 +114,7 @@ def ngd_direction() -> Finding:
         f"t^-a is fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} with a within {CLOSE:g} of 1 on "
         f"{right} of {n} sets; all exponents are {min(powers):.3f} to {max(powers):.3f}. No subsequence is "
         f"needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star. {_undecided(fits)}",
+        f"Another exponent is fitted on {other} of {n} sets at this horizon, which is ours." if other else "",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="share of sets",
         not_given="the step from which on its asymptotic rate must show",

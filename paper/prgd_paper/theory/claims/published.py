@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from prgd.core.types import Array
 from prgd_paper.claims import Finding, claim
 from prgd_paper.theory.claims import runs
+from prgd_paper.theory.claims.remarks import gaussian_rows, grid_rows
+from prgd_paper.theory.nondegeneracy import assumptions
 from prgd_paper.theory.orthogonal_dynamics import gd_limit
+from prgd_paper.theory.support import max_margin_reference, signed_rows
+from prgd_paper.theory.velocity import direction_error
 
 
 def _slope(x: Array, y: Array) -> float:
@@ -27,18 +32,30 @@ def _slope(x: Array, y: Array) -> float:
 def gd_converges() -> Finding:
     """GD with eta <= 1/2 from 0 converges to the max-margin direction.
 
-    Hold the error of direction along GD against its asymptote.
+    The lemma asks for separable data only. Hold the error of direction along GD, far out, against its value
+    before: on sets that meet Assumption 5.4, on sets whose support vectors do not span the data, and on sets
+    with a support vector of weight 0.
     """
-    # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
-    limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in runs.gd_runs()]
-    worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(runs.gd_runs(), limits, strict=True))
-    last = max(float(f.direction[-1]) for f in runs.gd_runs())
-    return runs.gd_finding(
-        (worst, "<=", 0.02),
-        f"At log t = {runs.LAST_LOG_T:,.0f} the errors of direction are at most {last:.0e}, and within "
-        f"{worst:.0e} of ||v_star|| / <w, w_star>, relative, which goes to 0 like 1 / log t.",
-        figures={"largest error left": last},
-        what="largest relative distance of the error from its asymptote",
+    rows = [signed_rows(data) for data in runs.sets()]
+    rows += [make(seed) for seed in range(5) for make in (partial(gaussian_rows, n=20, d=20), grid_rows)]
+    left, last, found = 0.0, 0.0, [assumptions(Z) for Z in rows]
+    for Z in rows:
+        log_t, W = runs.gd_path(Z / np.linalg.norm(Z, axis=1).max())
+        error = direction_error(W, max_margin_reference(Z).w_star)
+        before = float(error[log_t >= 0.01 * runs.LAST_LOG_T][0])
+        left, last = max(left, float(error[-1]) / max(before, 1e-15)), max(last, float(error[-1]))
+    degenerate = sum(not report.spanning.holds for report in found)
+    zero = sum(not report.positive_dual.holds for report in found)
+    return Finding(
+        (left, "<=", 0.05),
+        f"While log t grows by a factor of 100, to {runs.LAST_LOG_T:,.0f}, the error of direction falls to "
+        f"{left:.3f} of its value or less, and to {last:.0e} or less; 1 / log t falls to 0.01. Of "
+        f"{len(rows)} sets {degenerate} have support vectors that do not span the data, and {zero} one of "
+        "weight 0.",
+        figures={"largest error left": last, "degenerate": degenerate, "weight 0": zero},
+        setting=f"{runs.DRAWN} Beside them, for seeds 0 to 4, 20 Gaussian rows in 20 columns, and 20 rows of "
+        f"small integers in 3. GD from 0 with eta = {runs.GD_ETA:g}, {runs.FLOW}.",
+        what="largest share of the error that is left",
         would_change="A set on which the error of direction stays away from 0.",
     )
 
@@ -53,16 +70,18 @@ def gd_norm() -> Finding:
 
     Fit the growth of GD's norm.
     """
-    slopes = [runs.gamma_star(f) * _slope(f.log_t, np.linalg.norm(f.w, axis=1)) for f in runs.gd_runs()]
-    bounds = [float((f.direction * f.log_t)[f.t >= 100].max()) for f in runs.gd_runs()]
+    found = runs.gd_runs() + runs.gd_runs(1.0)
+    slopes = [runs.gamma_star(f) * _slope(f.log_t, np.linalg.norm(f.w, axis=1)) for f in found]
+    bounds = [float((f.direction * f.log_t)[f.t >= 100].max()) for f in found]
     worst = max(abs(slope - 1.0) for slope in slopes)
     return runs.gd_finding(
         (worst, "<=", 0.05),
         "The norm grows like (log t) / gamma_star: its slope over the last decade of log t is within "
-        f"{worst:.0e} of 1 / gamma_star on {len(slopes)} sets. e(t) log t stays below {max(bounds):.2f} "
+        f"{worst:.0e} of 1 / gamma_star on {len(slopes)} runs. e(t) log t stays below {max(bounds):.2f} "
         "from t = 100 on.",
         figures={"slopes times gamma_star": [round(s, 4) for s in slopes]},
         what="largest relative distance of the slope from 1 / gamma_star",
+        setting=runs.BOTH_ETAS,
         would_change="A set on which ||w|| / log t goes to 0 or to infinity.",
     )
 
@@ -141,10 +160,9 @@ def gd_limit_as_printed() -> Finding:
 
     Measure how fast GD moves along w_star.
     """
-    slopes = [_slope(f.log_t, f.along) for f in runs.gd_runs()]
-    worst = max(
-        abs(slope * runs.gamma_star(f) - 1.0) for slope, f in zip(slopes, runs.gd_runs(), strict=True)
-    )
+    found = runs.gd_runs() + runs.gd_runs(1.0)
+    slopes = [_slope(f.log_t, f.along) for f in found]
+    worst = max(abs(slope * runs.gamma_star(f) - 1.0) for slope, f in zip(slopes, found, strict=True))
     return runs.gd_finding(
         ((min(slopes), max(slopes)), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
@@ -155,6 +173,7 @@ def gd_limit_as_printed() -> Finding:
         tolerance=0.05,
         figures={"slopes": [round(s, 3) for s in slopes]},
         what="growth of <w, w_star> per log t",
+        setting=runs.BOTH_ETAS,
         given_in="Theorem C.7: L as in Section 3, a mean over the rows, and w_star of norm 1. With a sum in "
         "place of the mean the slope is the same",
         would_change="A reading in which w_star has norm 1 / gamma_star, as in the work that is quoted: then "

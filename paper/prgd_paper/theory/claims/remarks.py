@@ -137,14 +137,14 @@ def iterates_stay_in_the_span() -> Finding:
     )
 
 
-def _continuous(seed: int, n: int, d: int) -> Array:
+def gaussian_rows(seed: int, n: int, d: int) -> Array:
     """Return rows drawn from a density: Gaussian, each turned to the positive side of a random direction."""
     rng = np.random.default_rng([seed, n, d])
     Z, w = rng.standard_normal((n, d)), rng.standard_normal(d)
     return Z * np.where(w @ Z.T > 0.0, 1.0, -1.0)[:, None]
 
 
-def _on_a_grid(seed: int) -> Array:
+def grid_rows(seed: int) -> Array:
     """Return rows of small integers, on which ties at the margin are common."""
     Z = np.random.default_rng(seed).integers(-3, 4, (20, 3)).astype(float)
     Z[:, 0] = np.abs(Z[:, 0]) + 1.0
@@ -166,12 +166,12 @@ def positive_duals_for_almost_all_data() -> Finding:
     """
     lowest, failed, spanning, most = math.inf, 0, {}, 0
     for n, d in SHAPES:
-        found = [assumptions(_continuous(seed, n, d)) for seed in range(N_DRAWS)]
+        found = [assumptions(gaussian_rows(seed, n, d)) for seed in range(N_DRAWS)]
         failed += sum(report.positive_dual.holds is not True for report in found)
         lowest = min(lowest, *(report.positive_dual.number for report in found))
         most = max(most, *(report.n_support - report.support_rank for report in found))
         spanning[f"{n} x {d}"] = sum(report.spanning.holds is True for report in found) / N_DRAWS
-    grid = sum(assumptions(_on_a_grid(seed)).positive_dual.holds is False for seed in range(N_DRAWS))
+    grid = sum(assumptions(grid_rows(seed)).positive_dual.holds is False for seed in range(N_DRAWS))
     draws = len(SHAPES) * N_DRAWS
     shares = ", ".join(f"{share:.0%} ({shape})" for shape, share in spanning.items())
     return Finding(
