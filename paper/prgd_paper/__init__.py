@@ -1,3 +1,3 @@
 """What serves the paper: its figures, statements, methods and training, run again and judged."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

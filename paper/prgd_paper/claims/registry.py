@@ -10,6 +10,7 @@ import importlib
 import inspect
 import math
 import pkgutil
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,26 +29,10 @@ WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
 # claims that name none of these places come last, before statements of ours.
 PLACES = (
-    "Introduction",
-    "Table 1",
-    "Section 4",
-    "Proposition 4.1",
-    "Section 5",
-    "Theorem 5.5",
-    "Theorem 6.1",
-    "Theorem 6.4",
-    "Section 7.1, synthetic",
-    "Section 7.1, Figures 3",
-    "Table 2, Appendix",
-    "Table 2",
-    "Section 7.1",
-    "Section 7.2",
-    "Appendix A",
-    "Lemma C.1",
-    "Lemma C.2",
-    "Appendix C",
-    "Appendix D",
-)
+    "Introduction", "Table 1", "Section 4", "Proposition 4.1", "Section 5", "Theorem 5.5", "Theorem 6.1",
+    "Theorem 6.4", "Section 7.1, synthetic", "Section 7.1, Figures 3", "Table 2, Appendix", "Table 2",
+    "Section 7.1", "Section 7.2", "Appendix A", "Lemma C.1", "Lemma C.2", "Appendix C", "Appendix D",
+)  # fmt: skip
 
 
 Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
@@ -119,6 +104,19 @@ class Claim:
         return self.where.startswith("beyond the paper")
 
     @property
+    def is_line(self) -> bool:
+        """Whether the statement is a line of a proof, which may fail while what is proved stands."""
+        return not self.is_ours and re.search("roof (sketch )?of ", self.where) is not None
+
+    @property
+    def why(self) -> str:
+        """Why the verdict is not a plain "holds", in a sentence or two; empty if it is."""
+        found, first = self.finding, self.finding.sentence.split(". ")[0].removesuffix(".")
+        if self.verdict is Judgement.CAVEAT:
+            return found.caveat
+        return "" if self.verdict is Judgement.HOLDS else f"{first}. {found.reason}".strip()
+
+    @property
     def quotation(self) -> str:
         """The paper's words in quotation marks, with symbols in place of TeX; empty if there are none."""
         return f"\u201c{readable(self.quote)}\u201d" if self.quote else ""
@@ -156,6 +154,7 @@ class Claim:
             "name": self.name,
             "where": self.where,
             "is_ours": self.is_ours,
+            "is_line": self.is_line,
             "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
@@ -163,6 +162,8 @@ class Claim:
             "comparison": self.comparison,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
+            "why": self.why,
+            "not_given": self.finding.not_given,
             "setting": self.finding.setting,
             "source": self.source,
             "would_change": self.finding.would_change,
@@ -267,7 +268,7 @@ def apart(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
 
 
 def summary(claims: Iterable[Claim]) -> str:
-    """Return how many of the paper's claims have each verdict, in words, and then how many of ours.
+    """Return in words how many of the paper's statements, of its proofs' lines and of ours have each verdict.
 
     Examples
     --------
@@ -275,17 +276,20 @@ def summary(claims: Iterable[Claim]) -> str:
     '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
     """
     papers, ours = apart(claims)
+    statements, lines = [c for c in papers if not c.is_line], [c for c in papers if c.is_line]
+    groups = {("claim", "claims"): statements, ("line of a proof", "lines of proofs"): lines}
+    groups |= {("statement of ours", "statements of ours"): ours}
     always = (Judgement.HOLDS, Judgement.CAVEAT, Judgement.FAILS)
-    parts = []
-    for noun, more, group in (("claim", "", papers), ("statement", " of ours", ours)):
+    parts: list[str] = []
+    for (one, several), group in groups.items():
         found = [c.verdict for c in group]
         shown = [verdict for verdict in Judgement if verdict in always or verdict in found]
         counts = ", ".join(verdict.counted(found.count(verdict)) for verdict in shown)
-        if found or not (ours or more):
-            parts.append(f"{len(found)} {noun}{'s' if len(found) != 1 else ''}{more}: {counts}")
+        if found or not (papers or ours or parts):
+            parts.append(f"{len(found)} {one if len(found) == 1 else several}: {counts}")
     return "; ".join(parts)
 
 
 def crosses(claims: Iterable[Claim]) -> list[Claim]:
-    """Return the statements of the paper that do not hold: those that need every word of their evidence."""
+    """Return the statements of the paper that do not hold, and those of its proofs' lines."""
     return [c for c in claims if c.verdict is Judgement.FAILS and not c.is_ours]

@@ -111,11 +111,13 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
         print(_plain_lines(claim), file=out, flush=True)
     if failing := crosses(found):
         print("What does not hold, and why we say so:\n", file=out)
-        print("\n".join(map(_cross, failing)), file=out)
-    print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out)
+        for c in failing:
+            said = f"{c.why} Setting from: {c.source}. Decided by: {c.comparison}."
+            print(f"{c.name} ({c.where})\n{_indented(said)}\n", file=out)
+    print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out, flush=True)
     if missing := sorted({c.experiment for c in found if c.verdict is Judgement.NOT_RUN}):
         only = f" --only {missing[0]}" if len(missing) == 1 else ""
-        print(f"prgd reproduce{only} computes the rows of those not yet run.", file=out)
+        print(f"prgd reproduce{only} computes the rows of those not yet run.", file=out, flush=True)
     return found
 
 
@@ -136,13 +138,6 @@ def _words(claim: Claim) -> list[str]:
         ("Would change it: ", claim.finding.would_change),
     )
     return [label + words for label, words in parts if words]
-
-
-def _cross(claim: Claim) -> str:
-    """Return the paper's sentence, where its setting comes from, and the interval."""
-    said = claim.quotation or claim.statement
-    body = (said, f"Setting from: {claim.source}.", f"Decided by: {claim.comparison}.")
-    return "\n".join([f"{claim.name} ({claim.where})", *map(_indented, body), ""])
 
 
 def _indented(text: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +34,18 @@ Changes = Annotated[
 ]
 
 
+Own = Annotated[
+    str | None,
+    option(
+        None,
+        "An algorithm of yours beside those of Figures 3 and 4 and of Table 2, which are run.",
+        metavar="FILE.py:NAME",
+        show_default=False,
+    ),
+]
+RACED = ("figure-3", "figure-4", "table-2")  # experiments that take an algorithm of the user
+
+
 def reproduce_command(
     names: Annotated[
         list[str] | None,
@@ -44,6 +57,7 @@ def reproduce_command(
     ] = None,
     only: Only = None,
     changes: Changes = None,
+    algorithm: Own = None,
     everything: Annotated[bool, option(None, "Our own studies too.", "--all")] = False,
     show_list: Annotated[
         bool, option(None, "List the experiments, with their settings if --only names some.", "--list")
@@ -83,23 +97,31 @@ def reproduce_command(
         # An option takes one value, so further names after --only arrive as arguments.
         wanted = [name for given in [*(only or []), *(names or [])] for name in given.split(",") if name]
         changed = split_changes(changes or [])
+        for name in (wanted or RACED) if algorithm else ():
+            changed.setdefault(name, {})["algorithm"] = _with_hash(str(algorithm))
         chosen = choose(wanted or changed)
         if show_list:
             (print_settings if wanted else print_list)(chosen)
             return
         ours = [] if wanted or changed or everything else [e for e in chosen if not e.is_for_the_paper]
         chosen = [e for e in chosen if e not in ours]
-        page = reproduce(
-            chosen,
-            quick=quick,
-            seeds=seeds,
-            changes=changed,
-            jobs=cores() if jobs is None else jobs,
-            out=out,
-            force=force,
-            keep_rows=keep_rows,
-        )
+        jobs = cores() if jobs is None else jobs
+        how: dict[str, Any] = {"quick": quick, "seeds": seeds, "changes": changed, "jobs": jobs, "out": out}
+        page = reproduce(chosen, **how, force=force, keep_rows=keep_rows)
         if ours:
-            print_left_out(ours, quick, cores() if jobs is None else jobs)
+            print_left_out(ours, quick, jobs)
         if show_page:
             webbrowser.open(page.resolve().as_uri())
+
+
+def _with_hash(algorithm: str) -> str:
+    """Return the name of an algorithm with a hash of its file: rows of an older text are computed again."""
+    from prgd_paper.cli.race import read_entrant
+
+    read_entrant(algorithm)  # says what is wrong with it before anything is run
+    name, ending, _ = algorithm.partition(".py:")
+    return (
+        f"{algorithm}#{hashlib.sha256(Path(f'{name}.py').read_bytes()).hexdigest()[:8]}"
+        if ending
+        else algorithm
+    )

@@ -91,7 +91,8 @@ def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
     last = settings.small_scale if scale == "small" else settings.steps
     some = curves[(curves.seed == 0) & (curves.t <= last)]
-    marks = shared.error_lines(some, settings.gamma_star - some.margin, PAPER)
+    names = shared.with_own(PAPER, settings)
+    marks = shared.error_lines(some, settings.gamma_star - some.margin, names)
     panel = fig.log_log(f"Set {name}: {scale} time scale", marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16)
     return replace(panel, x_log=scale == "large")
 
@@ -147,7 +148,8 @@ def _medians(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     sentences = []
     for name in sets:
         e = errors_at(rows, settings, name, settings.small_scale)
-        errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
+        names = shared.with_own(PAPER, settings)
+        errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in names)
         sentences.append(f"On set {name} the median errors after {settings.small_scale} steps are {errors}.")
     return " ".join(sentences)
 
@@ -264,10 +266,9 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
         ((low, high), ">=", 10.0),
         f"After {t} steps the smaller error of GD and NGD over that of PRGD(exp) is, in the median, "
         f"{shared.ends_in_words(low, high, '.0e')}; at step {settings.steps:,} NGD still has {left}.",
-        "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of "
-        f"the two support vectors (distance {off:.0e}), which its condition leaves out, and over the second "
-        f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table "
-        "1 tests the theorem where it applies.",
+        "They are slower, but Theorem 6.4 leaves these sets out: gamma_star w_star is the mean of the two "
+        f"support vectors (distance {off:.0e}), and over the second half of the run NGD's median error falls "
+        f"by a factor of {falls}, where 1 / t gives 2.",
         setting=_setting(rows, settings),
         what="smaller error of GD and NGD over PRGD(exp)'s, median",
         would_change="An error of GD or NGD within a factor of 10 of PRGD(exp)'s on most draws.",

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from prgd.problem import Problem
-from prgd_paper.claims import Finding, claim
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import padded, where
 from prgd_paper.reproduce.experiment import Experiment, Row
+from prgd_paper.theory.claims import cylinder as cylinder  # Theorem 5.5 is shown beside the figure.
 from prgd_paper.theory.samples import random_nondegenerate
 from prgd_paper.theory.velocity import centripetal_velocities, decompose
 
@@ -149,41 +149,10 @@ def _rings(rows: Any) -> fig.Panel:
     return fig.Panel(title, tuple(marks), *labels, x_log=True, is_ours=True)
 
 
-def _favourable(rows: Any) -> tuple[Any, float]:
-    """Return the highest rings, and the distance from which on the smallest velocity on them is positive."""
-    rings = where(rows, kind="ring", height=rows.height.max())
-    positive = rings[rings.low > 0.0]
-    return rings, float(positive.distance.min()) if len(positive) else float("inf")
-
-
-@claim(
-    "section-5-favorable",
-    where="Section 5, Figure 2",
-    experiment="figure-2",
-    quote=r"there exists a semi-infinite hollow cylinder $\bbC(D,2D;H)$ and a positive constant $\mu>0$",
-)
-def velocity_is_positive_far_from_the_ray(rows: Any, settings: Settings) -> Finding:
-    """Far enough from the max-margin ray the centripetal velocity has a positive lower bound.
-
-    Find the ring whose smallest velocity is largest, on one set.
-    """
-    rings, begins = _favourable(rows)
-    best = rings.loc[rings.low.idxmax()]
-    return Finding(
-        (float(best.low), ">", 0.0),
-        f"At height {best.height:g} the smallest velocity on the ring is negative up to a distance of "
-        f"{begins:.2g} from the ray and positive beyond; at distance {best.distance:.2g} it is "
-        f"{best.low:.2g}. One random set; prgd claims tests Theorem 5.5 on many.",
-        setting=f"A random non-degenerate set in three dimensions (seed {settings.seed}, ours); rings of "
-        f"{settings.angles} points at heights {', '.join(f'{h:g}' for h in settings.heights)}.",
-        not_given="D and H",
-        would_change="No ring with a positive velocity at any height.",
-    )
-
-
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the figure shows, in figures."""
-    _, begins = _favourable(rows)
+    rings = where(rows, kind="ring", height=rows.height.max())
+    begins = rings[rings.low > 0.0].distance.min()
     return (
         "At the point drawn the part of the normalized gradient that points at the ray is "
         f"{_velocity(rows):.2g}. On rings around the ray the smallest such velocity is negative up to a "

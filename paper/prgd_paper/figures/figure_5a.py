@@ -274,9 +274,9 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
     with_one = "all six are separable" if apart.all() else f"{apart.sum()} of {apart.size} are separable"
     return Finding(
         ((low, high), ">=", 1.0),
-        "The paper's model has no intercept and gives no preprocessing. Without intercept the "
-        f"{without.t.iloc[0]:.0f} rows are {said}; with an intercept {with_one} (exact verdicts). Figure 5a "
-        "here uses raw and standardised rows, without intercept.",
+        f"Without intercept, as in the paper's model, the {without.t.iloc[0]:.0f} rows are {said}; with an "
+        f"intercept {with_one} (exact verdicts). Figure 5a here uses raw and standardised rows, without "
+        "intercept.",
         what="1 if not separable, 0 if separable, over six preprocessings",
         setting="All rows of scikit-learn's set, six preprocessings, float64; each verdict has a proof in "
         "exact arithmetic that was checked again.",

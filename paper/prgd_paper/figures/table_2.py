@@ -170,8 +170,8 @@ def _cell(name: str, rows: Any, settings: Settings) -> Finding:
         )
     elif name == "NGD":
         caveat = (
-            f"NGD's counts differ widely between draws, and {' and '.join(lost)} first passages do not "
-            "last to twice the step."
+            "NGD's counts differ so widely between draws that hardly any printed count could fail, and "
+            f"{' and '.join(lost)} first passages do not last to twice the step."
         )
     return Finding(
         ((float(middle), float(max(middle, reached))), ">=", 2.0),

@@ -31,7 +31,7 @@ class AwayStepFrankWolfe(HullMethod):
     -----
     The rate is linear: ``||u||^2 - gamma_star^2`` falls by a constant factor at each step that drops no row,
     and at most half of all steps drop one. Without away steps it would be 1 / t. So "all existing algorithms
-    ... at a slow polynomial rate" can be about gradient methods only (``docs/errata.md``, E43).
+    ... at a slow polynomial rate" can be about gradient methods only (``docs/errata.md``, entry 1).
 
     ``w0`` only chooses the first row: that of smallest margin along w0, or along the mean row if w0 is 0.
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import FirstOrder, FixedStep, MomentumState, Moves, State
+from prgd.algorithms.base import FirstOrder, FixedStep, MeanState, Moves, State
 from prgd.core.types import Array
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
-class GameState(MomentumState):
+class GameState(MeanState):
     """State of the game: the momentum is ``S = sum_s s u_s`` of the dual vectors u_s."""
 
     @property
-    def own_upper(self) -> float:
-        """The dual norm of the mean dual vector ``S / A_t``: a mean of points of the hull is one of them."""
-        problem, t = self.at.problem, self.t - 1
-        # The weights of a joint step with intercepts balance to rounding only.
-        if t < 1 or (problem.is_joint and problem.fit_intercept):
-            return math.inf
-        mean, norm = self.g / (t * (t + 1) / 2), problem.norm
-        # The loop adds what rounding may do to a Euclidean norm; other norms bound their own.
-        return norm.dual(mean) if norm == L2() else norm.dual_above(mean)
+    def mean(self) -> Array | None:
+        """The mean dual vector ``S / A_t``."""
+        t = self.t - 1
+        return self.g / (t * (t + 1) / 2) if t > 0 else None
 
 
 @dataclass(frozen=True)

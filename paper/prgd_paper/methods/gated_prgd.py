@@ -50,10 +50,9 @@ class GatedPRGD:
         \qquad u = Z^\top p, \quad \hat w = w / \|w\|, \quad
         \Delta / \|w\| = \langle u, \hat w \rangle - \gamma(w),
 
-    the first part of the gap against the second (`Evaluation.gap_split`; E4 and E8 of
-    docs/exponential.md). Without the constant a phase would have to come ever nearer to its end where Delta
-    goes to 0: p_star is uniform on its support there. Otherwise it takes Algorithm 1's projected normalized
-    step, with momentum:
+    the first part of the gap against the second (`Evaluation.gap_split`; Theorem 5 of docs/note/note.md).
+    Without the constant a phase would have to come ever nearer to its end where Delta goes to 0: p_star is
+    uniform on its support there. Otherwise it takes Algorithm 1's projected normalized step, with momentum:
 
     .. math:: x_{t+1} = \mathrm{Proj}_{B(0, R_k)}(w_t + \eta_t u_t), \qquad
         w_{t+1} = \mathrm{Proj}_{B(0, R_k)}\bigl(x_{t+1} + \tfrac{j - 1}{j + 2} (x_{t+1} - x_t)\bigr).
@@ -75,9 +74,8 @@ class GatedPRGD:
 
     Accelerated steps on a ball of radius R_k need a multiple of ``sqrt(R_k / gamma_star)`` to converge, and
     the gap left is a multiple of ``1 / (gamma_star R_k)``: it falls like 1 / t^2, as for dual acceleration.
-    An exponential rate takes the second-order steps of `ProgressiveNewton`. `AcceleratedPRGD` has a proof of
-    its steps, which these adaptive ones have not. The radius stays once rounding blurs the weights, near
-    ``R_k = 1e12 / max_norm``, or the second part of the gap is rounding.
+    An exponential rate takes the second-order steps of `ProgressiveNewton`. The radius stays once rounding
+    blurs the weights, near ``R_k = 1e12 / max_norm``, or the second part of the gap is rounding.
 
     References
     ----------

@@ -32,7 +32,7 @@ class MDM(HullMethod):
     factor at each step that is not cut short by ``lambda = p_j``. So the rate is linear in the number of such
     steps. The bound that is proven for the number of the others, which drop a row, is finite and loose; 10 of
     1,500 steps do on the digits 3 and 8. So MDM, like `AwayStepFrankWolfe`, is no "existing algorithm" of "a
-    slow polynomial rate" (``docs/errata.md``, E43). Where two rows support the solution, its last step is
+    slow polynomial rate" (``docs/errata.md``, entry 1). Where two rows support the solution, its last step is
     exact.
 
     ``w0`` only chooses the first row: that of smallest margin along w0, or along the mean row if w0 is 0.

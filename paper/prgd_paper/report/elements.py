@@ -49,7 +49,6 @@ STYLES = {
     "game dynamics": Style(PURPLE, "longdash", "cross"),
     "restarted NGD": Style(PURPLE, "solid", "diamond"),
     "gated PRGD": Style(SKY, "solid", "square"),
-    "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after
@@ -222,31 +221,12 @@ class Table:
 
 
 SYMBOLS = (
-    ("alpha = beta", "α = β"),
-    ("Theta(", "Θ("),
-    ("Omega(", "Ω("),
-    ("O~(", "Õ("),
-    ("log^2", "log²"),
-    ("t^2", "t²"),
-    ("t_k^2", "tₖ²"),
-    ("t_k", "tₖ"),
-    ("R^3", "R³"),
-    (" <= ", " ≤ "),
-    ("gamma_star", "γ*"),
-    ("gamma_NGD", "γ(NGD)"),
-    ("gamma(", "γ("),
-    ("w_star", "w*"),
-    ("P_perp", "P⊥"),
-    ("T_{k+1} - T_k", "Tₖ₊₁ − Tₖ"),
-    *(
-        (f"{letter}_{digit}", f"{letter}{sub}")
-        for letter in "wxRT"
-        for digit, sub in zip("0123", "₀₁₂₃", strict=True)
-    ),
-    ("R_k", "Rₖ"),
-    ("T_k", "Tₖ"),
-    ("+inf", "+∞"),
-)
+    ("alpha = beta", "α = β"), ("Theta(", "Θ("), ("Omega(", "Ω("), ("O~(", "Õ("), (" <= ", " ≤ "),
+    ("log^2", "log²"), ("t^2", "t²"), ("t_k^2", "tₖ²"), ("t_k", "tₖ"), ("R^3", "R³"), ("+inf", "+∞"),
+    ("gamma_star", "γ*"), ("gamma_NGD", "γ(NGD)"), ("gamma(", "γ("), ("w_star", "w*"), ("P_perp", "P⊥"),
+    *((f"{letter}_{n}", f"{letter}{sub}") for letter in "wxRT" for n, sub in enumerate("₀₁₂₃")),
+    ("T_{k+1} - T_k", "Tₖ₊₁ − Tₖ"), ("R_k", "Rₖ"), ("T_k", "Tₖ"),
+)  # fmt: skip
 
 
 def pretty(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from prgd_paper.claims import Claim, Judgement
-from prgd_paper.claims.registry import apart, crosses, place, summary
+from prgd_paper.claims.registry import apart, place, summary
 from prgd_paper.report.elements import Figure, Table, pretty
 from prgd_paper.report.introduction import introduction
 from prgd_paper.report.vector import SHAPES, drawing
@@ -46,30 +47,45 @@ class Section:
     other_code: str = ""  # which tasks have rows that other code computed, in words
 
     @property
-    def command(self) -> str:
-        """The command that makes the section."""
-        return f"prgd reproduce --only {self.experiment.name}{self.options}"
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether the settings are those of --quick."""
-        return self.experiment.is_quick(self.settings)
-
-    @property
-    def changes(self) -> str:
-        """The settings that a user changed, in words; empty if there are none."""
-        return self.experiment.changes_in_words(self.settings)
-
-    @property
-    def short_title(self) -> str:
-        """The words of the link to the section."""
-        e = self.experiment
-        return e.title if e.is_ours else e.name.replace("-", " ").capitalize()
-
-    @property
     def setting_texts(self) -> dict[str, str]:
         """Each field of the settings, as text."""
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
+
+
+# Formulas as escaped text has them, and the mathematics that the page shows. Greek letters are words in text.
+# The base of a power is set in italics if it is a letter; the exponent ends where no bracket is open.
+_INNER = r"(?:[^()\s]|\([^()]*\))+"
+FORMULAS = tuple(
+    (re.compile(pattern), shown)
+    for pattern, shown in (
+        (r"\b([A-Za-z])\^", r"<i>\1</i>^"),
+        (rf"\^\(({_INNER})\)", r"<sup>\1</sup>"),
+        (r"\^(-?\d+(?:\.\d+)?(?:/\d+)?|-?[A-Za-zΩ]+(?:\([^()]*\))?)", r"<sup>\1</sup>"),
+        (r"\bl_?(\d+(?:\.\d+)?|p|q)\b(?=[ ,.:;)]|$)", r"<i>l</i><sub>\1</sub>"),
+        (r"\blinf\b", r"<i>l</i><sub>∞</sub>"),
+        (r"\b([A-Za-z])_([a-z0-9])\b", r"<i>\1</i><sub>\2</sub>"),
+        (r"\bsqrt\((\w+)\)", r"√\1"),
+        (r"\|\|", "‖"),
+        (r"(?<=<sup>)-", "−"),
+        *((rf"(?i:\b{name}\b)", s) for s, name in zip("ηαβρ", ("eta", "alpha", "beta", "rho"), strict=True)),
+    )
+)
+
+
+def mathematics(text: str) -> Any:
+    """Return a text as HTML with formulas as mathematics: powers raised, indices lowered, Greek letters.
+
+    Examples
+    --------
+    >>> print(mathematics("e^-Ω(t) <= (k+1)^0.6, t^-1/4, eta = 1 and ||w_i||"))
+    <i>e</i><sup>−Ω(t)</sup> ≤ (k+1)<sup>0.6</sup>, <i>t</i><sup>−1/4</sup>, η = 1 and ‖<i>w</i><sub>i</sub>‖
+    """
+    from markupsafe import Markup, escape
+
+    shown = str(escape(pretty(text)))
+    for pattern, replacement in FORMULAS:
+        shown = pattern.sub(replacement, shown)
+    return Markup(shown)  # noqa: S704 - escaped above
 
 
 def check_packages() -> None:
@@ -105,7 +121,7 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
-        finalize=lambda value: pretty(value) if type(value) is str else value,
+        finalize=lambda value: mathematics(value) if type(value) is str else value,
     )
     shown_in = {claim.name: section.experiment.name for claim, section in judged(sections)}
     verdicts = {claim.name: claim for claim, _ in judged(sections)}
@@ -117,7 +133,6 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         shown_in=shown_in,
         papers=papers,
         our_claims=ours,
-        crosses=crosses(papers),
         summary=summary,
         legend=[
             v for v in Judgement if v is not Judgement.NOT_RUN or v in {c.verdict for c in papers + ours}

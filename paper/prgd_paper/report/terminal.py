@@ -60,11 +60,8 @@ def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = Fals
     for missing in dict.fromkeys(c.finding.sentence for c in claims if c.verdict is Judgement.NOT_RUN):
         console.print(f"Not yet run: {missing}", highlight=False, soft_wrap=not sys.stdout.isatty())
     if is_quick:
-        console.print(
-            "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)",
-            highlight=False,
-            soft_wrap=True,
-        )
+        said = "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)"
+        console.print(said, highlight=False, soft_wrap=True)
     console.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 

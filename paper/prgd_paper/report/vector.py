@@ -291,10 +291,7 @@ def _points(mark: Points, x: Axis, y: Axis) -> str:
 def _arrows(mark: Arrows, x: Axis, y: Axis) -> str:
     """Draw each arrow as one stroke with a head: true in direction on the page, and all of one length."""
     middle = _points_of(x, y, mark.x, mark.y)
-    half = np.column_stack([mark.u, mark.v]) * [
-        x.length / (x.high - x.low),
-        -y.length / (y.high - y.low),
-    ]
+    half = np.column_stack([mark.u, mark.v]) * [x.length / (x.high - x.low), -y.length / (y.high - y.low)]
     half *= 0.4 * _spacing(middle) / np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-300)
     tip, along = middle + half, 0.6 * half
     side = along[:, ::-1] * [-0.5, 0.5]

@@ -42,7 +42,8 @@ class Schedules:
 
     PRGD(exp) has ``R_k = R_0 growth^k`` and phases of ``phase`` steps. PRGD(poly) has
     ``R_k = R_0 (k + 1)^alpha`` and ``T_{k+1} - T_k = phase (k + 1)^beta``. Both start from ``warm_up``
-    steps of GD. Every method has the step size ``eta``.
+    steps of GD. Every method has the step size ``eta``. ``algorithm`` is one of the user's beside them, as
+    ``prgd race`` takes it; a hash of its file may follow after #.
     """
 
     growth: float = 1.2
@@ -51,11 +52,18 @@ class Schedules:
     beta: float = 0.0
     warm_up: int = 1_000
     eta: float = 1.0
+    algorithm: str = ""
 
 
 def methods(settings: Schedules) -> tuple[Method, ...]:
-    """Return the six methods that the experiments compare; PRGD has the schedules of the settings."""
-    eta = settings.eta
+    """Return the six methods that the experiments compare, and the user's; PRGD has the given schedules."""
+    eta, own = settings.eta, settings.algorithm.partition("#")[0]
+    mine: list[Method] = []
+    if own:
+        from prgd_paper.cli.race import read_entrant
+
+        entrant = read_entrant(own)
+        mine = [Method(entrant.name, entrant.algorithm, entrant.warm_up_steps > 0)]
     exp = PRGD(Geometric(settings.growth), Every(settings.phase), eta)
     poly = PRGD(Polynomial(settings.alpha), PolynomialPhases(settings.phase, settings.beta), eta)
     return (
@@ -65,7 +73,13 @@ def methods(settings: Schedules) -> tuple[Method, ...]:
         Method("PRGD(poly)", poly, is_warm=True),
         Method("dual acceleration", DualAcceleration(eta)),
         Method("game dynamics", GameDynamics(eta)),
+        *mine,
     )
+
+
+def with_own(names: tuple[str, ...], settings: Schedules) -> tuple[str, ...]:
+    """Return the names of methods, and that of the user's if there is one."""
+    return (*names, methods(settings)[-1].name) if settings.algorithm else names
 
 
 class Watched(NamedTuple):
@@ -92,7 +106,7 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
         seen[:, now.t] = now.margin, certificate.lower, certificate.upper
 
     # The history has no bounds but those of iterates: a state that knows another one is observed.
-    observe = None if algorithm.state_type.own_upper is State.own_upper else keep
+    observe = None if getattr(algorithm, "state_type", State).own_upper is State.own_upper else keep
     history = run(problem, algorithm, w0, stop=steps, observe=observe).history
     if observe is None:
         upper = np.minimum.accumulate(history["upper_bound"])

@@ -105,7 +105,7 @@ def reproduce(
 
 def _write(sections: Sequence[page.Section], out: Path) -> list[Claim]:
     """Write the page and the verdicts, which are returned."""
-    quick = [section.experiment.name for section in sections if section.is_quick]
+    quick = [s.experiment.name for s in sections if s.experiment.is_quick(s.settings)]
     left_out = set(modules()) - {section.experiment.name for section in sections}
     head = {"folder": out, "quick": quick, "left_out": len(left_out), "facts": facts()}
     names = [section.experiment.name for section in sections]

@@ -20,15 +20,15 @@ def settings_of(settings: Any) -> dict[str, Any]:
 
 
 def plain_settings(settings: Any) -> dict[str, Any]:
-    """Return the fields without ``seeds``, as a record in JSON gives them back."""
-    values = {name: value for name, value in settings_of(settings).items() if name != SEEDS}
+    """Return the fields as a record in JSON gives them back, without ``seeds`` and empty texts."""
+    values = {name: value for name, value in settings_of(settings).items() if name != SEEDS and value != ""}
     return dict(json.loads(json.dumps(values, default=repr)))
 
 
 def differing(settings: Any, other: Any) -> list[str]:
     """Return the names of the fields but ``seeds`` in which two settings differ."""
     ours, theirs = plain_settings(settings), plain_settings(other)
-    return [name for name in ours if ours[name] != theirs[name]]
+    return [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
 
 
 def split_changes(texts: Iterable[str]) -> dict[str, dict[str, str]]:

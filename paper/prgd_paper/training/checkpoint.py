@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import pickle
+import shutil
 import warnings
 import zipfile
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from prgd.core.files import atomic_write
+from prgd.core.files import OtherFileError, atomic_write, whole_file
 
 FORMAT = "prgd-checkpoint-1"
 NEWEST, PREVIOUS, DAMAGED = "checkpoint.pt", "checkpoint-previous.pt", "checkpoint-damaged.pt"
@@ -22,22 +21,25 @@ class DamagedCheckpointWarning(UserWarning):
     """The newest checkpoint cannot be read, and the one before it takes its place."""
 
 
-def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
-    """Write ``checkpoint.pt``; an earlier checkpoint becomes ``checkpoint-previous.pt``.
+def whole_checkpoint(path: Path) -> AbstractContextManager[None]:
+    """Say in one sentence that what is read from this path is not the checkpoint of a run."""
+    return whole_file(path, "checkpoint", "Leave out --resume")
 
-    The new file is complete on disk before any name changes, so that a kill at any moment leaves a whole
-    checkpoint to be found.
+
+def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
+    """Write ``checkpoint.pt``; an earlier checkpoint is copied to ``checkpoint-previous.pt`` before.
+
+    Both files are replaced by whole ones, so that a kill at any moment leaves a whole checkpoint to be found,
+    and so do two runs that save to one folder.
     """
     newest = folder / NEWEST
+    with suppress(FileNotFoundError), newest.open("rb") as earlier, atomic_write(folder / PREVIOUS) as file:
+        shutil.copyfileobj(earlier, file)
     with atomic_write(newest) as file:
         try:
             torch.save({"format": FORMAT, **state}, file)
         except RuntimeError as error:  # torch hides the error of the system, such as a full disk
             raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None
-        file.flush()
-        os.fsync(file.fileno())
-        if newest.exists():
-            newest.replace(folder / PREVIOUS)
     return newest
 
 
@@ -71,19 +73,15 @@ def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
 
 
 def _load(file: Path, device: torch.device) -> dict[str, Any]:
-    try:
-        # torch does not compare the checksums that it writes for each tensor.
-        damaged = zipfile.ZipFile(file).testzip() if zipfile.is_zipfile(file) else None
-        if damaged is not None:
-            raise EOFError(f"the checksum of {damaged} is wrong")
-        state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
-        known = isinstance(state, dict) and state.get("format") == FORMAT
-    except (RuntimeError, pickle.UnpicklingError, EOFError, OSError, zipfile.BadZipFile) as error:
-        reason = (str(error).splitlines() or ["it is empty"])[0].rstrip(".")
-        raise ValueError(f"{file} cannot be read as a checkpoint ({reason}).") from error
-    if not known:
-        raise ValueError(
-            f"{file} is not a checkpoint of this library with the format {FORMAT!r}. Name the folder of "
-            "another run, or leave out --resume."
-        )
-    return state
+    with whole_checkpoint(file), file.open("rb") as opened, zipfile.ZipFile(opened) as archive:
+        # torch compares no checksums, and takes a record with attributes for a folder of zeros.
+        if (damaged := archive.testzip()) or any(member.external_attr for member in archive.infolist()):
+            raise ValueError(f"{damaged or 'a record'} is not what was written")
+        opened.seek(0)
+        state: dict[str, Any] = torch.load(opened, map_location=device, weights_only=True)
+        if not (isinstance(state, dict) and state.get("format") == FORMAT):
+            raise OtherFileError(
+                f"expected a checkpoint of the format {FORMAT!r}. Name the folder of another run, or leave "
+                "out --resume."
+            )
+        return state

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from prgd.core.files import SaveTimer
+from prgd.core.files import OtherFileError, SaveTimer
 from prgd.deep.homogeneity import check_homogeneous
 from prgd.deep.margins import normalize, parameter_norm
-from prgd.deep.optim.loss_scaled_lr import LossScaledLR
 from prgd.deep.optim.ngd import GD, NGD
 from prgd.deep.optim.prgd import PRGD
 from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.optim.wrapper import Wrapper
 from prgd_paper.training import logs
-from prgd_paper.training.checkpoint import load_checkpoint, save_checkpoint
+from prgd_paper.training.checkpoint import load_checkpoint, save_checkpoint, whole_checkpoint
 from prgd_paper.training.evaluation import Scores, evaluate, evaluate_kkt
 from prgd_paper.training.images import Images
+from prgd_paper.training.loss_scaled_lr import LossScaledLR
 from prgd_paper.training.models import build_model
 from prgd_paper.training.settings import Settings, Where
 from prgd_paper.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
@@ -82,7 +82,9 @@ class Run:
         if where.resume:
             if where.out is None:
                 raise ValueError("--resume needs --out, the folder of the run that goes on.")
-            rows = self._restore(load_checkpoint(where.out, self.device))
+            state = load_checkpoint(where.out, self.device)
+            with whole_checkpoint(where.out):
+                rows = self._restore(state)
         self.log = logs.Log(where.out if self.rank == 0 else None, rows, tensorboard=where.tensorboard)
 
     @property
@@ -276,9 +278,9 @@ class Run:
         if state["images"] != self._images:
             other.append("other images or labels")
         if other:
-            raise ValueError(
-                f"The checkpoint in {str(self.where.out)!r} is of another run: {'; '.join(other)}. "
-                "Give the same options, or another --out."
+            raise OtherFileError(
+                f"the checkpoint is of another run: {'; '.join(other)}. Give the same options, or another "
+                "--out."
             )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -286,8 +288,9 @@ class Run:
             rate = self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
             rate.load_state_dict(state["rate"])
         self.generator.set_state(state["generators"][self.rank].cpu())
-        self.epoch, self.position, self.seconds = state["epoch"], state["position"], state["seconds"]
-        return list(state["rows"])
+        self.epoch, self.position = int(state["epoch"]), int(state["position"])
+        self.seconds = float(state["seconds"])
+        return [dict(row) for row in state["rows"]]
 
 
 def train(settings: Settings, images: Images, where: Where | None = None) -> Run:

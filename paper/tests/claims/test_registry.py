@@ -112,9 +112,7 @@ def test_the_guide_has_the_meaning_of_each_verdict():
 
 
 def ours_and_papers() -> list[Claim]:
-    wrong = Claim(
-        "wrong", "Lemma D.3, Appendix D", "It is so.", lambda: Finding((1.0, "==", 0.0), "Not so.")
-    )()
+    wrong = Claim("wrong", "Lemma D.3", "It is so.", lambda: Finding((1.0, "==", 0.0), "Not so."))()
     own = replace(wrong, name="own", where="beyond the paper, Table 1", statement="We say so.")
     return [wrong, own]
 
@@ -170,10 +168,7 @@ def test_quotations_are_the_paper_s_own_words():
         (r"\frac{\frac{\sqrt{\lambda_{\min}}}{4|\cI|^2}}{2} \\\geq&\mu", "((sqrt(λ_min))/(4|I|^2))/(2) >= μ"),
         (r"\<\bw(1),\bw^\star\>\geq\frac{\nabla\cL(\bw)}{2}", "<w(1),w*> >= (grad L(w))/(2)"),
         (r"$\{R_k\}_k$ and ${\gamma^\star}^2\leq\log2$", "{R_k}_k and γ*^2 <= log 2"),
-        (
-            r"that \begin{align*} \lim\limits_{t\to+\infty}\brho(t)\to\tilde{\bw}",
-            "that lim_(t -> +∞)ρ(t) -> w\u0303",
-        ),
+        (r"\begin{align*} \lim\limits_{t\to+\infty}\brho(t)\to\tilde{\bw}", "lim_(t -> +∞)ρ(t) -> w\u0303"),
         (r"in ${\rm span}\{\bx_i:i\in[n]\}$", "in span{x_i:i in [n]}"),
         (r"$r(t)=\tilde{\cO}(1/t^2)$", "r(t)=O\u0303(1/t^2)"),
         (r"$e^{-\Omega(t)}$ and $\hat{\bw}$", "e^(-Ω(t)) and w\u0302"),

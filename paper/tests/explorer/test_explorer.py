@@ -168,33 +168,6 @@ def test_velocity_and_attractor_are_the_librarys(explorer):
         assert found == pytest.approx(expected, rel=TOLERANCE)
 
 
-def test_the_interval_of_the_table_closes(explorer):
-    page = explorer("set=one&show=prgd&t=30")
-    row = page.locator("#numbers tr").nth(2)
-
-    def gap():
-        return float(row.locator("td").last.inner_text())
-
-    page.wait_for_timeout(150)
-    before = gap()
-    page.evaluate("go_to(400)")
-    settle(page)
-    page.wait_for_timeout(250)
-    lower, upper = (float(row.locator("td").nth(k).inner_text()) for k in (4, 5))
-    assert gap() < 1e-3 * before
-    assert lower <= np.sin(np.pi / 100) * (1 + 1e-5)
-    assert upper >= np.sin(np.pi / 100) * (1 - 1e-5)
-
-
-def test_growth_decides_whether_prgd_freezes(explorer):
-    errors = []
-    for growth in (1.2, 1.05):
-        page = explorer(f"set=freezes&show=prgd&t=1500&growth={growth}")
-        errors.append(page.evaluate("() => 1 - runs.get('prgd').gamma[1500] / references.get(L2).gamma_star"))
-    assert errors[0] > 1e-3  # frozen
-    assert errors[1] < 1e-6
-
-
 def test_a_mouse_drags_a_point(explorer):
     page = explorer("set=toy")
     before = page.evaluate("[...runs.get('ngd').w1.slice(0, 50)]")
@@ -213,9 +186,8 @@ def test_a_mouse_drags_a_point(explorer):
     points = np.array(page.evaluate("state.points.map(p => [p.x1, p.x2, p.y])"))
     problem = prgd.Problem(points[:, :2], points[:, 2])
     w = prgd.run(problem, prgd.NGD(), stop=50).w
-    assert page.evaluate("[runs.get('ngd').w1[50], runs.get('ngd').w2[50]]") == pytest.approx(
-        w.tolist(), rel=TOLERANCE
-    )
+    found = page.evaluate("[runs.get('ngd').w1[50], runs.get('ngd').w2[50]]")
+    assert found == pytest.approx(w.tolist(), rel=TOLERANCE)
 
 
 def test_a_finger_drags_a_point_and_scrolls_beside_it(explorer):

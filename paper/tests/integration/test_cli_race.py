@@ -5,55 +5,38 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import call, in_empty_folder  # noqa: F401 - a fixture too
 
 import prgd
-from prgd.cli.app import app
 
 OWN = '''"""Algorithms of a user."""
-
 from dataclasses import dataclass
-
 from prgd.algorithms import NGD
-
 
 @dataclass(frozen=True)
 class Own(NGD):
     share: float = 0.9
-
     def step(self, problem, s):
         return type(self).__base__(self.share * self.eta).step(problem, s)
-
 
 class Broken(Own):
     def step(self, problem, s):
         return 1 / 0
 
-
 class Nothing:
     pass
-
 
 half = Own(share=0.5)
 '''
 
-try:
-    RUNNER = CliRunner(mix_stderr=False)  # what click before 8.2 needs to tell the two apart
-except TypeError:
-    RUNNER = CliRunner()
-
 
 @pytest.fixture(autouse=True)
-def in_a_folder_with_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def a_file(in_empty_folder):  # noqa: F811
     Path("my_file.py").write_text(OWN)
 
 
 def race(*args: object, code: int = 0):
-    words = ["race", *map(str, args), "--data", "digits:0,1", "--no-intercept"]
-    found = RUNNER.invoke(app, words, prog_name="prgd", catch_exceptions=False)
-    assert found.exit_code == code, found.output
-    return found
+    return call("race", *args, "--data", "digits:0,1", "--no-intercept", code=code)
 
 
 @pytest.mark.slow
@@ -97,7 +80,7 @@ def test_own_and_built_in_algorithms_race():
         ("my_file.py:Broken", "Broken failed with ZeroDivisionError: division by zero."),
         (
             "my_file.py:Nope",
-            "my_file.py:Nope: no Nope. An algorithm is a class or a value with init(problem, w0)",
+            "my_file.py:Nope: no Nope. An algorithm is a class or a value with init(problem, w",
         ),
         ("my_file.py:Nothing", "Nothing of my_file.py has no init and no step"),
         ("none.py:A", "names an algorithm in a file; found no file none.py."),
@@ -121,6 +104,4 @@ def test_mistakes_are_one_sentence(text, words):
 
 def test_there_must_be_a_margin():
     Path("mixed.csv").write_text("y,a\n1,1\n-1,2\n1,3\n-1,1\n")
-    found = RUNNER.invoke(app, ["race", "ngd", "--data", "mixed.csv"], prog_name="prgd")
-    assert found.exit_code == 2
-    assert "mixed: there is no margin to race for." in found.stderr
+    assert "mixed: there is no margin to race" in call("race", "ngd", "--data", "mixed.csv", code=2).stderr

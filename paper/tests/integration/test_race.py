@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 ROOT = Path(__file__).parents[3]
 RACE = ROOT / "benchmarks" / "race"
@@ -70,17 +69,6 @@ def test_every_peer_solves_the_same_problem(stem, shape, fit_intercept):
     assert -1e-7 <= gap <= enough
 
 
-def test_sparse_and_dense_forms_are_the_same_rows():
-    forms = part("forms")
-    X, y = tiny()
-    X[np.abs(X) < 0.5] = 0.0
-    S = sp.csr_array(X)
-    assert np.array_equal(forms.as_dense(forms.signed(S, y)), forms.signed(X, y))
-    assert np.array_equal(forms.as_dense(forms.mirrored(S, y)[0]), forms.mirrored(X, y)[0])
-    np.testing.assert_allclose(forms.gram(S), X @ X.T)
-    assert forms.as_csr(S).indices.dtype == np.int32
-
-
 def test_a_certificate_is_judged_by_the_data_alone():
     module = part("load").module(RACE / "objective.py")
     X, y = tiny()
@@ -127,23 +115,6 @@ def test_a_sweep_keeps_the_fastest_run_for_each_gap():
     assert asked[2][2] == pytest.approx(1.2 * 8.0)  # nobody may be slower than who met every gap
 
 
-def test_a_sweep_leaves_out_what_is_hopeless():
-    runs, asked, _ = run_sweep(ladder_of((9.0, 0.5), (9.0, 0.5), (9.0, 0.5), (9.0, 1e-9)))
-    assert len(asked) == 3
-    runs, asked, _ = run_sweep(ladder_of("limit", (1.0, 1e-9)), ladder_of("limit"), ladder_of((1.0, 1e-9)))
-    assert [(k, rung) for k, rung, _ in asked] == [(0, 0), (1, 0)]
-    assert runs[-1]["reason"] == "budget"
-
-
-def test_quick_runs_are_repeated_and_prgd_must_certify():
-    runs, asked, time_to = run_sweep(ladder_of((0.5, 1e-9)))
-    assert len(asked) == 5
-    assert len(runs[0]["laps"]) == 5
-    claimed = {"laps": [{"seconds": 1.0, "gap": 1e-9, "certified": 1e-3}]}
-    assert time_to(claimed, 1e-2) == 1.0
-    assert time_to(claimed, 1e-4) == math.inf
-
-
 def test_means_with_and_without_capped_cases():
     score = part("score")
     scores = score.Scores((1e-6,), 60.0)
@@ -165,27 +136,6 @@ def test_means_with_and_without_capped_cases():
     scores.add(one, "Clarabel", took(3.0))
     scores.add(one, "PIQP", took(2.0))
     assert scores.times[1e-6][one][score.BEST_QP].seconds == 2.0
-
-
-def test_a_hopeless_trace_is_given_up(monkeypatch):
-    watch_module = part("watch")
-    now = [0.0]
-    monkeypatch.setattr(watch_module.time, "perf_counter", lambda: now[0])
-
-    class Certificate:
-        w = np.ones(2)
-        lower = 0.0
-
-    watch = watch_module.Watch(1.0, [1e-2, 1e-6], 60.0)
-    watch.start()
-    for step in range(1, 6000):
-        now[0] = 0.01 * step
-        Certificate.lower = 1.0 - 0.005 / now[0]  # a slope of -1: 1e-2 in half a second, 1e-6 never
-        if watch(None, Certificate, None) is not None:
-            break
-    assert watch.gave_up == "hopeless"
-    assert [seconds for seconds, _ in watch.marks] == [pytest.approx(0.5, abs=0.02)]
-    assert now[0] < 5.0
 
 
 @pytest.mark.slow
@@ -228,10 +178,3 @@ def test_the_race_runs_resumes_and_reports(tmp_path):
     assert "| small, origin |" in text
     assert "old" not in text
     assert text.endswith("after\n")
-
-
-def test_unknown_names_are_told():
-    command = [sys.executable, "-m", "benchmarks.race", "--only", "nobody"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.returncode == 2
-    assert "no peer is called nobody" in found.stderr

@@ -4,16 +4,34 @@ import csv
 import io
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import needs_chromium
 from contrast import CONTRAST
-from prgd_paper.report.page import ROOM
+from prgd_paper.report.elements import Figure, Line, Note, Panel, Table
+from prgd_paper.report.page import ROOM, Section, render
+from prgd_paper.reproduce.experiment import choose
 from reproduce.tiny import report_of_all, tiny
 
+import prgd
+
 pytestmark = [needs_chromium, pytest.mark.slow]
+
+
+@pytest.fixture
+def open_page(open_page):
+    """Return a function that opens a page, and all that its script has folded."""
+
+    def open_(*args, **more):
+        page = open_page(*args, **more)
+        page.evaluate("document.querySelectorAll('details.fold').forEach(each => { each.open = true; })")
+        return page
+
+    return open_
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +121,7 @@ def test_the_page_is_small(report):
 @pytest.mark.parametrize("width", [1280, 375])
 def test_verdicts_can_be_read_on_a_light_and_on_a_dark_screen(open_page, report, width, scheme):
     page = open_page(report, width, scheme)
-    texts, _ = page.evaluate(CONTRAST, "header *, #idea *, #claims *, #crosses *, #ours *")
+    texts, _ = page.evaluate(CONTRAST, "header *, #idea *, #claims *, #ours *")
     assert texts >= 4.5
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
@@ -262,3 +280,52 @@ def test_the_page_works_inside_another_one(open_page, report, tmp_path):
     page.frames[1].wait_for_function(top)
     inner.get_by_role("link", name="The idea").click()
     assert page.url == outer.as_uri()
+
+
+HOSTILE = (
+    "<script>window.owned = 1</script>", '"><img src=x onerror="window.owned = 1">', "'-alert(1)-'",
+    "</script></title><svg onload=window.owned=1>", "\u202eevil\u2066\x1b[2J", "${window.owned = 1}{{7*7}}",
+    "a\nb", "long" * 1000,
+)  # fmt: skip
+
+
+def hostile_pages(folder):
+    """Return pages whose titles, names, notes, cells and addresses are those of an attacker."""
+    script, image = HOSTILE[:2]
+    frame = pd.DataFrame(np.sin(np.arange(320.0).reshape(40, 8) ** 2), columns=HOSTILE)
+    verdict = prgd.separability(frame, np.where(np.arange(40) % 2, script, image))._repr_html_()
+    (folder / "verdict.html").write_text(f"<meta charset=utf-8>{verdict}")
+    curve, files = Line(image, [1.0, 2.0], [1.0, 2.0]), [folder / name for name in ('"><b>.csv', "'<b>.json")]
+    for file in files:
+        file.write_text("1")
+    panels = [
+        Panel(bad, (curve, replace(curve, name=bad)), bad, bad, notes=(Note(1.0, 1.0, bad),))
+        for bad in HOSTILE
+    ]
+    figures = tuple(
+        Figure(f"f{k}", bad, bad, (panel,))
+        for k, (bad, panel) in enumerate(zip(HOSTILE, panels, strict=True))
+    )
+    tables = tuple(Table(bad, (bad, "n"), ((bad, bad),), ("n",)) for bad in HOSTILE)
+    experiment = replace(choose()[0], title=script)
+    words = (image, HOSTILE[3], figures, tables, (), tuple(files), (script, image), script)
+    machine = dict.fromkeys(("system", "processor", "cores"), HOSTILE[3])
+    facts = {"versions": {script: image}, "machine": machine}
+    head = {"command": image, "facts": facts, "quick": [], "left_out": 0}
+    page = render([Section(experiment, experiment.settings, *words)], folder=folder, **head)
+    (folder / "index.html").write_text(page)
+    yield from ((folder / name, "") for name in ("verdict.html", "index.html"))
+    for bad in (*HOSTILE, "__proto__", "constructor"):
+        address = f"#set={bad}&show={bad}&schedule={bad}&t={bad}&eta=1e999&edit=1:{bad},1,1;2:1e-320,0,1"
+        yield Path(__file__).parents[3] / "docs" / "explorer" / "explorer.html", address
+
+
+def test_names_of_an_attacker_are_text(open_page, tmp_path):
+    for file, fragment in hostile_pages(tmp_path):
+        page = open_page(file, 1280, fragment=fragment)
+        for key in page.locator(".key").all():
+            key.click(force=True)
+        page.wait_for_timeout(200)
+        assert page.evaluate("window.owned") is None, fragment
+        assert page.locator("img[src=x], svg[onload], b b").count() == 0
+    assert open_page(tmp_path / "verdict.html", 1280).evaluate("document.documentElement.scrollWidth") <= 1280

@@ -181,26 +181,6 @@ def test_adaptive_gd_separates_soon_after_one_over_gamma_squared(loss, eta, seed
     assert max(margins[:t]) > 0.0  # so some iterate before t separates
 
 
-def test_steps_divided_by_the_logistic_risk_wait_for_every_row():
-    # GD on -l^-1(L): one row of n on the wrong side delays it by a multiple of n, whatever gamma_star
-    gamma_star, n, eta = 0.5, 400, 1e4
-    s = math.sqrt(1.0 - gamma_star**2)
-    Z = np.array([[gamma_star, s]] * (n - 1) + [[gamma_star, -s]])
-    problem = prgd.Problem(Z, loss="logistic", scale="none")
-
-    def first_separator(step):
-        w = np.zeros(2)
-        for t in range(2 * n):
-            if (at := problem.at(w)).smallest_margin > 0.0:
-                return t
-            w = step(at)
-        return 2 * n
-
-    by_risk = first_separator(lambda at: at.w - eta / -math.expm1(-math.exp(at.log_loss)) * at.gradient)
-    by_slope = first_separator(lambda at: at.w + eta * at.dual_vector)
-    assert by_slope <= 1.0 / gamma_star**2 < n / 4 < by_risk
-
-
 @pytest.mark.parametrize("eta", [16.0, 64.0, 1024.0])
 def test_large_steps_oscillate_and_then_fall(eta):
     gamma_star = 0.1

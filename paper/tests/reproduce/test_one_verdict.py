@@ -3,19 +3,25 @@
 import json
 import re
 import shutil
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import draw_report
 import pytest
+import write_verdicts
 from prgd_paper.claims import Claim, Finding, Judgement, registered, registry
-from prgd_paper.cli.claims import measured, print_claims
+from prgd_paper.cli.claims import all_claims, measured, print_claims
 from prgd_paper.report import static
+from prgd_paper.reproduce.experiment import choose
 from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import blank, report_of_all, tiny
+from theory.test_claims import VERDICTS
 
+CLAIMS = all_claims()  # registered before a test puts others in their place
 BADGE = r'class="verdict [a-z-]+"><span aria-hidden="true">.</span> ([a-z ]+)<'
 ROW = re.compile(rf'<tr id="([^"]+)">.*?{BADGE}', re.S)
-ITEM = re.compile(rf'<li><a href="#([^"]+)">[^<]*</a> <span {BADGE}')
+ITEM = re.compile(rf'<li><a href="#([^"]+)">.*?</a> <span {BADGE}')
 LINE = re.compile(rf"^({'|'.join(map(str, Judgement))}) +([a-z][^ ]+)(?: \(|:)", re.M)
 
 
@@ -48,9 +54,8 @@ def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(
     on_the_page = pairs(ROW, page)
     assert {name for name, _ in on_the_page} == set(registered(e))
     assert pairs(ITEM, page) == on_the_page
-    assert {
-        (c["name"], c["verdict"]) for c in json.loads((tmp_path / "claims.json").read_text())
-    } == on_the_page
+    stored = json.loads((tmp_path / "claims.json").read_text())
+    assert {(c["name"], c["verdict"]) for c in stored} == on_the_page
     assert {(name, verdict) for verdict, name in LINE.findall(printed)} == on_the_page
     found = print_claims(measured(claim, tmp_path) for claim in registered(e).values())
     assert {(c.name, str(c.verdict)) for c in found} == on_the_page
@@ -84,9 +89,7 @@ def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(e, tmp_path, monkeypa
     printed = capsys.readouterr().out
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "not yet run")}
     assert LINE.findall(printed) == [("not yet run", "both")]
-    assert (
-        "Not yet run: figure-3 has a part of the rows that decide: prgd reproduce --only figure-6" in printed
-    )
+    assert "figure-3 has a part of the rows that decide: prgd reproduce --only figure-6" in printed
     assert measured(agrees, tmp_path).verdict is Judgement.NOT_RUN
 
 
@@ -146,7 +149,7 @@ def test_the_page_says_all_of_each_claim(four):
     assert "Statement agrees. Section 4, in our words" in claims
     assert (
         "✗ does not hold Ran Seeds 0 to 19. Asked Subtract. Found It is below. Decides difference: -2 to -1; "
-        "holds if more than 0 Would change it More seeds." in claims
+        "holds if more than 0 Setting from Appendix E.1 Would change it More seeds." in claims
     )
     assert "Why The interval contains both answers." in claims
     assert "Why The paper does not give the horizon." in claims
@@ -154,11 +157,11 @@ def test_the_page_says_all_of_each_claim(four):
     assert all(verdict.meaning in claims for verdict in Judgement if verdict is not Judgement.NOT_RUN)
 
 
-def test_the_crosses_have_their_evidence(four):
-    crosses = section(four, "crosses")
-    assert "“γ* is large &amp; &lt;1” Section 4" in crosses
-    assert "Appendix E.1 difference: -2 to -1; holds if more than 0" in crosses
-    assert "Statement" not in crosses  # neither what is not decided, nor what is ours
+def test_the_page_opens_with_what_does_not_hold(four):
+    glance = section(four, "claims").split("Each statement is decided")[0]
+    names = [glance.index(f"Statement {name}.") for name in ("disagrees", "both", "unclear", "but")]
+    assert names == sorted(names)
+    assert "Statement agrees." not in glance
 
 
 def test_statements_of_ours_stand_apart(four):
@@ -166,3 +169,53 @@ def test_statements_of_ours_stand_apart(four):
     ours = section(four, "ours")
     assert "Statement own. beyond the paper ✗ does not hold" in ours
     assert "1 statement of ours: 0 hold, 0 hold with a caveat, 1 does not hold." in ours
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+SIGNED = re.compile(r"(?:([✓◐✗?]) )?`([a-z][a-z0-9.-]+)`")
+
+
+def signs_on(page: str) -> set[tuple[str, str]]:
+    """Return the claims that a page names, each with the sign before it; empty if there is none."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return {(name, sign) for sign, name in SIGNED.findall(text) if name in CLAIMS}
+
+
+@pytest.mark.slow
+def test_the_verdicts_and_the_report_are_those_of_the_registry(tmp_path, monkeypatch):
+    """From the rows of the full run; lemmas and theorems are measured by test_claim, on fewer sets."""
+    with tarfile.open(draw_report.ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    found = {n: VERDICTS.get(n) or measured(c, tmp_path).verdict for n, c in CLAIMS.items()}
+    assert signs_on("verdicts") == {(name, verdict.sign) for name, verdict in found.items()}
+    monkeypatch.setattr(static, "is_current", blank)
+    page = reproduce(choose(), out=tmp_path, keep_rows=True).read_text(encoding="utf-8")
+    assert pairs(ROW, page) == {(name, str(found[name])) for name, c in CLAIMS.items() if c.experiment}
+
+
+def test_no_page_contradicts_the_verdicts():
+    """README, theory, errata, every method, deep: each claim that they name has its verdict beside it."""
+    signs = dict(signs_on("verdicts"))
+    assert len(signs) == len(signs_on("verdicts"))  # the page says each verdict once, or twice alike
+    results = {name for name in signs if re.match(r"(lemma|theorem|proposition|table-1)-", name)}
+    assert results <= dict(signs_on("theory")).keys()
+    for page in ("theory", "errata"):
+        assert signs_on(page) <= signs.items(), signs_on(page) - signs.items()
+    claims = [
+        {"name": n, "verdict": v, "is_ours": CLAIMS[n].is_ours, "is_line": CLAIMS[n].is_line}
+        for v in Judgement
+        for n, sign in signs.items()
+        if sign == v.sign
+    ]
+    assert write_verdicts.summary(claims) in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    words = {c["name"] for c in claims if not c["is_ours"] and c["verdict"] != Judgement.HOLDS}
+    assert words == {name for name, said in write_verdicts.WORDS.items() if said["matters"]}
+    race, deep = ((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in ("every_method", "deep"))
+    for name, claim in CLAIMS.items():
+        verdict = next(v for v in Judgement if v.sign == signs[name])
+        if name.startswith("rate-"):
+            assert re.search(
+                rf"^\| {re.escape(claim.statement.split(': ')[0])} \|.*\| {verdict} \|$", race, re.M
+            )
+        if claim.experiment == "figure-5b":
+            assert f"*{claim.statement}* **{verdict.capitalize()}.**" in deep

@@ -127,9 +127,7 @@ def test_what_a_logarithmic_axis_cannot_show_is_a_gap():
 
 def test_equal_axes_have_one_unit():
     points = fig.Points("p", [0.0, 1.0], [0.0, 1.0], style=fig.Style("#000000"))
-    svg = drawing(
-        fig.Panel("p", (points,), "x", "y", x_range=(-1.0, 1.0), y_range=(-1.0, 1.0), is_equal=True)
-    )
+    svg = drawing(fig.Panel("p", (points,), "x", "y", x_range=(-1, 1), y_range=(-1, 1), is_equal=True))
     (a, b), (c, d) = re.findall(r"translate\((\S+) (\S+)\)", svg)[1:]
     assert float(c) - float(a) == pytest.approx(float(b) - float(d), abs=0.02)
 
@@ -165,9 +163,7 @@ def test_the_introduction_measures_what_it_says():
     assert np.corrcoef(fall.x, np.log(fall.y))[0, 1] < -0.99
 
 
-def test_reproduce_makes_the_named_experiment_and_the_largest_files_lie_beside_the_page(
-    tmp_path, monkeypatch, capsys
-):
+def test_reproduce_makes_what_is_named_and_large_files_lie_beside_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("prgd_paper.report.page.ROOM", 6_000)
     page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
     text, out = page.read_text(encoding="utf-8"), capsys.readouterr().out
@@ -216,9 +212,7 @@ def test_verdicts_are_written(tmp_path):
     (report / "figures").mkdir(parents=True)
     for name in write_verdicts.FIGURES:
         (report / "figures" / f"{name}.png").write_bytes(name.encode())
-    found = Claim(
-        "a", "Section 7", "gamma_star grows", lambda: Finding((1.0, ">", 2.0), "s.", what="growth")
-    )()
+    found = Claim("a", "Section 7", "gamma_star grows", lambda: Finding((1, ">", 2), "s.", what="growth"))()
     ours = replace(found, name="b", where="beyond the paper", statement="We say so.")
     quoted = replace(found, name="c", quote=r"$\gamma^\star$ is |large|")
     claims = tmp_path / "claims.json"
@@ -229,17 +223,18 @@ def test_verdicts_are_written(tmp_path):
     once = file.read_text()
     assert once.startswith("# Title\n")
     assert once.endswith("\n## More\n")
-    assert "Of 2 statements of the paper that were measured, 2 do not hold." in once
+    assert "Of 2 statements of the paper that were made into claims, 2 do not hold." in once
     assert "earlier" not in once
     assert (tmp_path / "docs" / "images" / "figure-3.png").read_bytes() == b"figure-3"
     write_verdicts.main(report, claims, tmp_path)
     assert file.read_text() == once
     text = (tmp_path / "docs" / "verdicts.md").read_text()
-    crosses, papers, own = re.split(r"## Statements of the paper|## Statements of ours", text)
-    assert "| γ\\* grows | Section 7 | growth: 1; holds if more than 2 |" in crosses
-    assert "| “γ\\* is \\|large\\|”<br>γ\\* grows | Section 7 | `c` | ✗ does not hold |" in papers
-    assert "We say so." not in papers + crosses
-    assert "| We say so. | beyond the paper | `b` | ✗ does not hold |" in own
+    papers, own = text.split("## Statements of ours")
+    assert "| γ\\* grows" not in papers  # a symbol of the paper is a formula
+    assert "| ✗ `a`<br>$\\gamma^\\star$ grows<br>*Section 7* | s. |  | measured |" in papers
+    assert "- ✗ `c` · Section 7 · measured: “$\\gamma^\\star$ is |large|”" in papers
+    assert "We say so." not in papers
+    assert "| ✗ `b`<br>We say so.<br>*beyond the paper* | s. | measured |" in own
 
 
 @pytest.mark.parametrize(

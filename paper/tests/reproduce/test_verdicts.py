@@ -106,9 +106,7 @@ def curves(errors: dict[str, list[float]]) -> pd.DataFrame:
 # Table 2
 
 
-def counted(
-    first: list[int], second: list[int], method: str, lasting: int = 1, warm_up: int = 0
-) -> pd.DataFrame:
+def counted(first: list[int], second: list[int], method: str, lasting=1, warm_up=0) -> pd.DataFrame:
     base = {"method": method, "warm_up": warm_up, "lasting": lasting}
     return pd.DataFrame(
         [
@@ -154,9 +152,9 @@ def test_digits_at_two_horizons(early, late, expected):
 
 def test_size_of_the_digits():
     rows = digit_rows(digit_errors(0.05), digit_errors(0.05))
-    assert judged("section-7.1-digit-size", rows).verdict is CAVEAT
-    rows.loc[rows.name == "d", "value"] = 65
-    assert judged("section-7.1-digit-size", rows).verdict is FAILS
+    for name, value, expected in (("n", 300, HOLDS), ("n", 360, OPEN), ("d", 65, FAILS)):
+        rows.loc[rows.name == name, "value"] = value
+        assert judged("section-7.1-digit-size", rows).verdict is expected
 
 
 @pytest.mark.parametrize(("rank", "data_rank", "expected"), [(2, 51, CAVEAT), (3, 51, OPEN), (2, 50, OPEN)])
@@ -229,10 +227,6 @@ def sweep_rows(ranks: tuple[int, int]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def ring(low: float) -> pd.DataFrame:
-    return pd.DataFrame([{"kind": "ring", "distance": 1.0, "height": 2.0, "low": low}])
-
-
 def poly_over_ngd(poly: list[float]) -> pd.DataFrame:
     return curves({"PRGD(poly)": poly, "NGD": [2e-3] * 20})
 
@@ -301,7 +295,7 @@ CASES = [
     ("table-1-gd", fits, (*GD_FITS, LOG, *[UNDECIDED] * 3), OPEN),
     ("table-1-gd", fits, (*GD_FITS, *[("t^-a", 0.3)] * 4), OPEN),  # a horizon refutes no asymptotic rate
     ("table-1-ngd", fits, (*NGD_FITS, *[POWER] * 4), HOLDS),
-    ("table-1-ngd", fits, (*NGD_FITS, *[POWER] * 3, ("t^-a", 0.8)), HOLDS),
+    ("table-1-ngd", fits, (*NGD_FITS, *[POWER] * 3, ("t^-a", 0.8)), CAVEAT),  # one rule for every rate
     ("table-1-ngd", fits, (*NGD_FITS, *[("t^-a", 0.8)] * 4), OPEN),
     ("table-1-dual", fits, (*DUAL_FITS, ("t^-a", 1.95), ("t^-a", 3.0), ("e^-ct", 0.1)), HOLDS),
     ("table-1-dual", fits, (*DUAL_FITS, *[("t^-a", 1.5)] * 3), OPEN),
@@ -311,8 +305,6 @@ CASES = [
     ("section-4-attractor", paths, ([0.5, 2.0], 0.3), OPEN),
     ("section-4-prgd", paths, ([0.5, 0.5], 0.1), HOLDS),
     ("section-4-prgd", paths, ([0.5, 2.0], 0.3), OPEN),
-    ("section-5-favorable", ring, (0.1,), HOLDS),
-    ("section-5-favorable", ring, (-0.1,), OPEN),
     ("section-7.1-exponential", passages, ([FAST] * 20,), HOLDS),
     ("section-7.1-exponential", passages, ([FAST] * 18 + [NEVER] * 2,), CAVEAT),
     ("section-7.1-exponential", passages, ([SLOW] * 20,), FAILS),

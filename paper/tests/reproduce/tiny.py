@@ -49,10 +49,6 @@ CHANGES = {
         "seeds": 1, "steps": 30, "warm_up": 10, "planted": ((20, 3),), "digit_rows": 20, "classes": (12, 3),
         "per_decade": 10,
     },
-    "exponential": {
-        "seeds": 1, "steps": 150, "short": 60, "warm_up": 30, "newton": 6, "digit_rows": (40,),
-        "per_decade": 10,
-    },
     "logistic-loss": {
         "seeds": 1, "steps": 100, "accelerated": 50, "short": 60, "small_scale": 60, "warm_up": 100,
     },

@@ -306,9 +306,47 @@
     });
   }
 
+  // Without scripts all is open. With them a reader sees a page that is short, and opens what is of interest.
+  function setUpFolds() {
+    var folds = Array.from(document.querySelectorAll("details.fold")), all = document.getElementById("unfold"), kept = null;
+    function fold(isOpen) {
+      folds.forEach(function (each) { each.open = isOpen; });
+      all.setAttribute("aria-pressed", String(isOpen));
+      all.textContent = isOpen ? "Fold all" : "Open all";
+    }
+    function reveal() { // what an address names
+      var target = document.getElementById(decodeURIComponent(location.hash.slice(1))), at = target;
+      while (at && at.parentElement) {
+        if (at.matches("details")) { at.open = true; }
+        at = at.parentElement;
+      }
+      if (target) { target.scrollIntoView(); }
+    }
+    all.hidden = false;
+    all.addEventListener("click", function () { fold(all.getAttribute("aria-pressed") !== "true"); });
+    folds.forEach(function (each) { each.addEventListener("toggle", cue); });
+    matchMedia("print").addEventListener("change", function (event) {
+      if (event.matches) { kept = folds.filter(function (each) { return each.open; }); fold(true); }
+      else if (kept) { folds.forEach(function (each) { each.open = kept.indexOf(each) >= 0; }); }
+    });
+    if (!matchMedia("print").matches) { fold(false); }
+    window.addEventListener("hashchange", reveal);
+    reveal();
+  }
+
+  // The switch of the site around the page, or of another page of the site. A page alone follows the system.
+  function follow() {
+    var mode = null;
+    try { mode = localStorage.getItem("mode"); } catch (error) { /* the browser keeps nothing for this page */ }
+    document.documentElement.dataset.theme = mode === "light" || mode === "dark" ? mode : "";
+  }
+
+  follow();
+  window.addEventListener("storage", follow);
   document.querySelectorAll("figure.plots").forEach(setUpKeys);
   document.querySelectorAll(".plot[data-ends]").forEach(setUpPlot);
   document.querySelectorAll("a[data-file]").forEach(setUpFile);
+  setUpFolds();
   cue();
   window.addEventListener("resize", cue);
 })();
