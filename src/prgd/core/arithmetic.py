@@ -44,16 +44,6 @@ def error_bound(terms: int, relative: float, magnitude: Any) -> Any:
     return BOUND_FACTOR * (relative * magnitude + terms * SMALLEST)
 
 
-def dot_magnitude(a: Array, b: Array) -> float:
-    """Return an upper bound of ``|sum_i a_i b_i|`` that exceeds it by a few units in the last place.
-
-    Dekker's splitting makes every product exact as a sum of two floats, and `math.fsum` rounds once. Entries
-    must be far from underflow and overflow.
-    """
-    product, error = two_product(a, b)
-    return abs(math.fsum([*product.tolist(), *error.tolist()])) * (1.0 + 4.0 * UNIT_ROUNDOFF)
-
-
 def exact_dot(a: Array, v: Sequence[Fraction]) -> Fraction:
     """Return ``sum_j a_j v_j`` without rounding.
 

@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import math
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -25,8 +26,23 @@ import numpy as np
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs from process to process
 
 
-class TextError(ValueError):
+class CellError(ValueError):
+    """A cell of a table that must be a number is none."""
+
+
+class TextError(CellError):
     """Data that must be numbers hold text."""
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters, and marks that turn its direction, as escapes to be read.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb\u202ec")
+    'a\\x1b[2Jb\\u202ec'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
@@ -45,6 +61,15 @@ def check_integer(name: str, value: int, *, minimum: int) -> None:
     """Raise ``ValueError`` unless ``value`` is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+
+
+def time_after(T: Callable[[int], float], k: int) -> int:
+    """Return T_k, k >= 1, after the check that it is an integer and that phase k - 1 has steps."""
+    if T(k) <= T(k - 1):
+        raise ValueError(f"{T!r} does not advance: T({k}) <= T({k - 1}) = {T(k - 1)}.")
+    if T(k) % 1:
+        raise ValueError(f"T({k}) must be an integer; got {T(k)!r} of {T!r}. Round it.")
+    return int(T(k))
 
 
 def checked_price(C: Any) -> float:
@@ -136,7 +161,7 @@ def check_writable(folder: Path) -> Path:
     """Make ``folder`` and check that a file can be written there, before long work starts."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".prgd-write-test"
+        probe = folder / f".prgd-write-test-{secrets.token_hex(4)}"  # processes may check one folder at once
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -251,8 +276,8 @@ def plain(value: Any, number: Callable[[float], Any]) -> Any:
 
 def _described(value: Any) -> Iterator[str]:
     if isinstance(value, np.ndarray):
-        yield f"{value.dtype.str}{value.shape}"
-        yield repr(value.tolist())  # all numbers, each so that it reads back exactly
+        numbers = repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
+        yield f"{value.dtype.str}{value.shape}{hashlib.sha256(numbers).hexdigest()}"
     elif isinstance(value, (tuple, list)):
         yield f"{type(value).__name__} of {len(value)}"
         for part in value:

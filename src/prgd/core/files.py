@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
+import re
+import secrets
 import struct
 import time
 import zipfile
@@ -15,8 +18,10 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-UNREADABLE = (FileNotFoundError, IsADirectoryError, PermissionError)  # errors that say nothing of a content
-_YOUNG = 60.0  # seconds without a write after which a temporary file of no running process is removed
+from prgd.core.checks import digest
+from prgd.core.threads import physical_memory
+
+_ABANDONED = 3600.0  # seconds without a write after which a temporary file is taken for a leftover
 
 
 class OtherFileError(ValueError):
@@ -25,13 +30,16 @@ class OtherFileError(ValueError):
 
 @contextmanager
 def whole_file(path: str | Path, kind: str, advice: str) -> Iterator[None]:
-    """Say in one sentence that a file is damaged; errors that say it themselves, or nothing of it, pass."""
+    """Say in one sentence that a file is damaged, or of another kind; that it cannot be read passes."""
     try:
         yield
-    except (*UNREADABLE, OtherFileError):
+    except (FileNotFoundError, IsADirectoryError, PermissionError):  # these say nothing of the content
         raise
-    except Exception as error:  # a damaged zip raises many kinds of error
-        raise ValueError(f"{path}: not a whole {kind} ({error}). {advice}, or take an older copy.") from error
+    except OtherFileError as error:
+        raise OtherFileError(f"{path}: {error}") from None
+    except Exception as error:  # a damaged zip raises many kinds of error, some of many sentences
+        why = re.split(r"\.\s|\.?$|\n", str(error), maxsplit=1)[0] or type(error).__name__
+        raise ValueError(f"{path}: not a whole {kind} ({why}). {advice}, or take an older copy.") from error
 
 
 @contextmanager
@@ -39,7 +47,8 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Give a file to write to; it replaces ``path`` when the block ends without an error.
 
     The content is on the disk before the name changes, so that a crash of the machine too leaves a whole
-    file, the old one or the new one. An error in writing has the path in its message.
+    file, the old one or the new one. Threads and processes may write to one path at once: the last one to end
+    has its file there. An error in writing has the path in its message.
 
     Examples
     --------
@@ -51,12 +60,13 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     '1 2 3'
     """
     path = Path(path)
-    # A plain open, not mkstemp, so that the file gets the permissions of the user's umask.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Every write has a name of its own, and "x" refuses one that is taken. A plain open, not mkstemp, gives
+    # the file the permissions of the user's umask.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         with naming_file(path, temporary):
-            with temporary.open(mode, **text) as file:
+            with temporary.open(mode.replace("w", "x"), **text) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -89,11 +99,41 @@ def read_npz(path: str | Path, wanted: Container[str] | None = None) -> dict[str
                 raise ValueError(f"two arrays called {name}")
             if wanted is not None and name not in wanted:
                 continue
+            if member.file_size > physical_memory():
+                raise ValueError(f"{name} unpacks to {member.file_size:,} bytes, more than this machine has")
             with archive.open(member) as opened:
                 found[name] = np.lib.format.read_array(opened, allow_pickle=False)
                 if opened.read(1):
                     raise ValueError(f"more numbers in {name} than its header announces")
     return found
+
+
+def write_saved(path: str | Path, arrays: dict[str, Any]) -> None:
+    """Write arrays, of which ``meta`` is JSON, and their digest to an archive, whole or not at all."""
+    members = {"digest": np.array(digest(sorted(arrays.items())))} | arrays
+    # On a full disk numpy.savez of NumPy 1.26 leaves an archive open, which fails again when it is collected.
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def read_saved(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the meta data and all arrays of a file that `write_saved` wrote and nobody changed since.
+
+    Raises
+    ------
+    OtherFileError
+        If the archive is of another kind.
+    Exception
+        Of many kinds, for an archive that is not whole: the caller says what to do.
+    """
+    arrays = read_npz(path)
+    if "meta" not in arrays:
+        raise OtherFileError("expected a file that prgd saved, got an archive of other arrays.")
+    if str(arrays.pop("digest", "")) != digest(sorted(arrays.items())):
+        raise ValueError("its digest is missing, or that of other contents")
+    return json.loads(str(arrays["meta"])), arrays
 
 
 def _check_gaps(file: IO[bytes], archive: zipfile.ZipFile) -> None:
@@ -130,23 +170,11 @@ def naming_file(path: Path, temporary: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove the temporary files of processes that were killed while they wrote ``path``."""
+    """Remove the temporary files that killed processes, of this or another machine, left beside ``path``."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):  # Another process was faster.
-            # A process on another machine may write to the same folder; then the file is young.
-            process = leftover.name.split(".")[-2]
-            if time.time() - leftover.stat().st_mtime > _YOUNG and not _is_running(process):
+            if time.time() - leftover.stat().st_mtime > _ABANDONED:
                 leftover.unlink()
-
-
-def _is_running(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except OSError:  # It belongs to another user.
-        return True
-    return True
 
 
 class SaveTimer:

@@ -1,19 +1,24 @@
 """The threads of this process: how many, how work is given to them, and attributes that need no lock.
 
-The memory of the machine is here too.
+The memory of the machine is here too, and the seconds that work may take, however deep its calls go.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache, cached_property
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+_end: ContextVar[float] = ContextVar("_end", default=math.inf)  # when the time of `limited` is spent
 _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
@@ -28,13 +33,26 @@ def threads_of(n_jobs: Any) -> int:
 
 
 def default_threads() -> int:
-    """Return PRGD_NUM_THREADS, else the number of cores that this process may use."""
+    """Return PRGD_NUM_THREADS, else the number of cores that this process may use and others leave free."""
     given = os.environ.get("PRGD_NUM_THREADS")
     if given is not None:
         if not given.isdigit() or int(given) < 1:
             raise ValueError(f"PRGD_NUM_THREADS must be a positive integer; got {given!r}.")
         return int(given)
-    return cores()
+    return max(1, cores() - _others())
+
+
+def _others() -> int:
+    """Return how many threads of others run or wait for a core, now and in the last minute; 0 if not known.
+
+    Threads that share a core wait for each other: with others on both of two cores, two threads of BLAS took
+    twice the time of one, and twice its work.
+    """
+    try:
+        load, _, _, running, _ = Path("/proc/loadavg").read_text(encoding="ascii").split()
+        return max(0, min(int(float(load)), int(running.split("/")[0]) - 1))
+    except (OSError, ValueError):  # pragma: no cover - systems without /proc
+        return 0
 
 
 def cores() -> int:
@@ -101,6 +119,42 @@ def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
         return nullcontext()
     # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
     return cast(AbstractContextManager[Any], blas.limit(limits=1))
+
+
+class TimeSpentError(KeyboardInterrupt):
+    """The seconds of a `limited` block are spent: work ends as after Ctrl-C, with what is proven by then."""
+
+
+def time_left() -> float:
+    """Return the seconds that are left; infinite without a limit."""
+    return _end.get() - time.perf_counter()
+
+
+def check_time(nanoseconds: float = 0.0) -> None:
+    """Raise `TimeSpentError` if no time is left for work that takes about so long."""
+    if time_left() < 1e-9 * nanoseconds:
+        raise TimeSpentError
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """End the work inside after so many seconds; the error goes on if a limit around this one is met, too.
+
+    Examples
+    --------
+    >>> with limited(0.0):
+    ...     check_time()
+    ...     print("never")
+    """
+    before = _end.get()
+    token = _end.set(min(before, time.perf_counter() + seconds))
+    try:
+        yield
+    except TimeSpentError:
+        if before <= _end.get():
+            raise
+    finally:
+        _end.reset(token)
 
 
 if TYPE_CHECKING:

@@ -179,22 +179,13 @@ def load(
     kind = None if dtype is None else np.dtype(dtype)
     if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype must be float64, float32 or None; got {kind}.")
-    columns = Columns(
-        label,
-        None if features is None else tuple(features),
-        tuple(drop),
-        labels is None,
-        model.n,
-        model.names,
-    )
+    chosen = None if features is None else tuple(features)
+    columns = Columns(label, chosen, tuple(drop), labels is None, model.n, model.names)
     wanted = Wanted(Path(path).expanduser(), columns, kind, separator, decimal, missing, model.means)
     name, found = read_file(wanted, None if labels is None else Path(labels).expanduser(), format)
-    return Dataset(
-        found.X,
-        found.y,
-        name,
-        feature_names=found.feature_names,
-        notes=found.notes,
-        feature_means=found.means,
-        is_kept=found.is_kept,
-    )
+    known: dict[str, Any] = {
+        "feature_names": found.feature_names,
+        "notes": found.notes,
+        "feature_means": found.means,
+    }
+    return Dataset(found.X, found.y, name, is_kept=found.is_kept, **known)

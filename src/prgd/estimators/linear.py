@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,32 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.errors import NotSeparableWarning
 from prgd.core.types import Array, Indices
-from prgd.estimators.model import classify, decision
 from prgd.rows import Labels, Rows, as_rows
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import label_array
+from prgd.running.history import Status
 from prgd.running.result import Result
+from prgd.running.scores import classify, decision
 
 _FLOATS = (np.float64, np.float32)
+
+
+_warned: set[tuple[str, str, int]] = set()  # texts, files and lines of the warnings that were shown
+
+
+def _warn_once(warning: Warning) -> None:
+    """Warn at the line that called prgd or scikit-learn, and there once, however many folds that line fits.
+
+    Python's own record of what was shown is emptied when filters change, as scikit-learn does in every fit.
+    """
+    frame, packages = sys._getframe(), ("prgd", "sklearn", "joblib")
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+        frame = frame.f_back
+    place = (str(warning), frame.f_code.co_filename, frame.f_lineno)
+    action = next((f[0] for f in warnings.filters if issubclass(type(warning), f[2])), "default")
+    if place not in _warned or action not in ("default", "module", "once"):
+        _warned.add(place)
+        warnings.warn_explicit(warning, None, *place[1:])
 
 
 class Given(NamedTuple):
@@ -77,6 +97,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     _switches: ClassVar[tuple[str, ...]] = ()
     _counts: ClassVar[tuple[str, ...]] = ()
+    _fallback: ClassVar[str]  # what classifies if no hyperplane separates
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearClassifier:
         """Fit the classifier.
@@ -112,7 +133,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Given:
         """Check the data as scikit-learn does, and return the rows of positive weight."""
-        check_exact(X)  # scikit-learn would round integers and long doubles without a word
+        X = check_exact(X)  # scikit-learn would round integers and sums of sparse entries without a word
         if y is not None:
             label_array(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS)
@@ -155,8 +176,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,), or (n, classes) for more than two.
         """
         check_is_fitted(self)
-        check_exact(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        X = validate_data(self, check_exact(X), accept_sparse="csr", dtype=_FLOATS, reset=False)
         return decision(X, self.coef_, self.intercept_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -171,6 +191,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,)
         """
         return classify(self.decision_function(X), self.classes_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # skops cannot make a member of an Enum again
+        return state | {"status_": tuple(s.name for s in state["status_"])} if "status_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "status_" in state:
+            self.status_ = tuple(Status[name] for name in state["status_"])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -219,43 +248,34 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
-    def _fallback(self, is_joint: bool) -> str:
-        """Return the sentence on what classifies if no hyperplane separates."""
-        raise NotImplementedError  # pragma: no cover - both estimators have their own
-
     def _warn(self, targets: npt.NDArray[Any], is_joint: bool) -> None:
         """Warn once of the classes that were not separated, and once of gaps that were not certified."""
         errs = np.flatnonzero(self.margin_ <= 0.0)
+        # The text does not depend on the rows, so that it is the same for all folds.
+        named, call = " from ".join(repr(c) for c in self.classes_.tolist()), "y"
+        if is_joint:
+            named, call = f"all {self.classes_.size} classes jointly", "y, family='multinomial'"
+        elif self.classes_.size > 2:
+            named, call = "every class from the rest", "y == c"
         if errs.size:
             proven = np.array([self.margin_upper_bound_[i] <= 0.0 for i in errs])
-            named = _listed(self.classes_, targets[errs], is_joint)
-            verdict = f"{'No weights separate' if is_joint else 'No hyperplane separates'} {named}."
-            call = "y" if self.classes_.size == 2 else f"y == {targets[errs].tolist()[0]!r}"
-            call = "y, family='multinomial'" if is_joint else call
-            advice = (
-                f"prgd.separability(X, {call}) explains why none does; the weights of this warning are the "
-                "certificate."
-            )
+            verb, advice = "No weights separate" if is_joint else "No hyperplane separates", "explains why"
             if not proven.all():
-                best, largest = self.margin_[errs].max(), self.margin_upper_bound_[errs].max()
-                verdict = (
-                    f"No hyperplane that was tried separates {named}: the best margin found is {best:.3g}. "
-                    f"Whether one does is not decided here; no margin is larger than {largest:.3g}."
-                )
-                advice = f"prgd.separability(X, {call}) decides it."
-            warnings.warn(
+                verb, advice = "No hyperplane that was tried separates", "decides whether one does"
+            _warn_once(
                 NotSeparableWarning(
-                    f"{verdict} {self._fallback(is_joint)} {advice}",
+                    f"{verb} {named}, so {self._fallback} is the classifier; "
+                    f"prgd.separability(X, {call}) {advice}.",
                     classes=(self.classes_ if is_joint else targets[errs]).tolist(),
                     weights=self.dual_coef_[errs],
                     upper_bound=self.margin_upper_bound_[errs],
                     is_proven=proven,
-                ),
-                stacklevel=3,
+                )
             )
         late = np.flatnonzero((self.margin_ > 0.0) & (self.gap_ > self.tol))
         if late.size:
-            i, named = late[np.argmax(self.gap_[late])], _listed(self.classes_, targets[late], is_joint)
+            i = late[np.argmax(self.gap_[late])]
+            named = f"{targets[i]!r} from the rest" if self.margin_.size > 1 else named
             warnings.warn(
                 f"{self.status_[i]} For {named} the largest margin lies "
                 f"between {self.margin_[i]:.9g} and {self.margin_upper_bound_[i]:.9g} "
@@ -263,14 +283,3 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-
-def _listed(classes: npt.NDArray[Any], some: npt.NDArray[Any], is_joint: bool) -> str:
-    """Return the names of the problems: the two classes, all jointly, or some of several against the rest."""
-    if classes.size == 2:
-        return " from ".join(repr(c) for c in classes.tolist())
-    if is_joint:
-        return f"all {classes.size} classes jointly"
-    names = [repr(c) for c in some.tolist()]
-    shown = ", ".join(names[:5]) + (f", ... ({len(names)} classes)" if len(names) > 5 else "")
-    return f"{shown} from the rest"

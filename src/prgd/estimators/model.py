@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.files import read_saved, whole_file, write_saved
 from prgd.core.threads import lazy
 from prgd.core.types import Array
 from prgd.norms import as_norm
 from prgd.running.result import MODEL_FORMAT, Result, from_arrays, to_arrays
-
-
-def decision(X: Any, coef: Array, intercept: Array) -> Array:
-    """Return ``<coef, x> + intercept`` for every row x of X: of shape (n,) if there is one hyperplane."""
-    scores: Array = X @ coef.T + intercept
-    return scores.ravel() if scores.shape[1] == 1 else scores
-
-
-def classify(scores: Array, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the class of each row from its scores: of two classes, the second one if they are positive."""
-    codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-    found: npt.NDArray[Any] = classes[codes]
-    return found
+from prgd.running.scores import classify, decision
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +38,8 @@ class Model:
         hyperplane for one of the classes: one for each of ``results``, or one for all classes jointly.
     feature_means : ndarray of shape (d,), or None
         The means of the features, which stand for missing values if the fit was asked for them.
+    recipe : dict
+        What ``prgd fit`` made of the columns of a table, which ``prgd predict`` does again; as JSON has it.
 
     Examples
     --------
@@ -63,6 +53,7 @@ class Model:
     results: tuple[Result, ...]
     proofs: tuple[Result, ...] = ()
     feature_means: Array | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_joint(self) -> bool:
@@ -117,6 +108,7 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file without pickle; `Result.load` reads it for two classes."""
         arrays: dict[str, Any] = {} if self.feature_means is None else {"feature_means": self.feature_means}
+        arrays |= {"recipe": np.array(json.dumps(self.recipe))} if self.recipe else {}
         if len(self.results) > 1:
             meta = {"format": MODEL_FORMAT, "results": len(self.results)}
             arrays |= {"meta": np.array(json.dumps(meta)), "classes": np.array(self.classes.tolist())}
@@ -124,17 +116,13 @@ class Model:
         pairs = [*zip(places, self.results, strict=True)]
         pairs += [(f"proof/{k}/", proof) for k, proof in enumerate(self.proofs)]
         arrays |= {f"{place}{name}": array for place, r in pairs for name, array in to_arrays(r).items()}
-        with atomic_write(path) as file:
-            np.savez(file, **arrays)
+        write_saved(path, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
         """Read a file that `save`, or `Result.save`, wrote."""
         with whole_file(path, "model file of prgd", "Fit again"):
-            arrays = read_npz(path)
-            if "meta" not in arrays:
-                raise OtherFileError(f"{path}: expected a model of prgd, got an archive of other arrays.")
-            meta = json.loads(str(arrays["meta"][()]))
+            meta, arrays = read_saved(path)
             is_several = meta["format"] == MODEL_FORMAT
             places = [f"{k}/" for k in range(meta["results"])] if is_several else [""]
             results = [from_arrays(_under(place, arrays)) for place in places]
@@ -143,7 +131,8 @@ class Model:
                 proofs.append(from_arrays(part))
             own = results[0].classes
             classes = arrays["classes"] if is_several else np.array([-1, 1]) if own is None else own
-            return _checked(cls(classes, tuple(results), tuple(proofs), arrays.get("feature_means")))
+            recipe = json.loads(str(arrays.get("recipe", "{}")))
+            return _checked(cls(classes, tuple(results), tuple(proofs), arrays.get("feature_means"), recipe))
 
 
 def _under(place: str, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -120,11 +120,10 @@ class PRGDClassifier(LinearClassifier):
     norm: Any = "l2"
     warmup_steps: int = 1000
     max_iter: int = 1000
+    _fallback = "the iterate of smallest loss"
+
     tol: float = 1e-3
     loss: str = "exponential"
-
-    def _fallback(self, is_joint: bool) -> str:
-        return "The iterate of smallest loss is the classifier instead."
 
     def _starts(self, count: int, d: int) -> list[Array]:
         norm, directions = as_norm(self.norm), super()._starts(count, d)

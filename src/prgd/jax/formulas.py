@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from prgd.core.checks import time_after
 from prgd.schedules import (
     Constant,
     Every,
@@ -22,7 +23,6 @@ from prgd.schedules import (
     Geometric,
     Polynomial,
     StateRadius,
-    Times,
     as_radius,
     as_times,
     check_times,
@@ -102,18 +102,9 @@ def time_formula(times: Any, max_steps: int) -> TimeFormula:
     if isinstance(T, Every):
         steps = min(T.steps, 2**31 - 1)  # k is an int32, and so is t, which never gets there
         return lambda k: k * steps
-    table = np.array([*_listed(T, max_steps), _NEVER], np.int32)
-    return lambda k: jnp.asarray(table)[jnp.minimum(k, len(table) - 1)]
-
-
-def _listed(T: Times, max_steps: int) -> list[int]:
-    """Return the times up to ``max_steps``, after the check that they start at 0 and increase."""
     check_times(T)
     found = [0]
-    while (T_k := T(k := len(found))) <= max_steps:
-        if T_k != int(T_k):
-            raise TypeError(f"T({k}) must be an integer; got {T_k!r}.")
-        if T_k <= found[-1]:
-            raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
-        found.append(int(T_k))
-    return found
+    while T(len(found)) <= max_steps:
+        found.append(time_after(T, len(found)))
+    table = np.array([*found, _NEVER], np.int32)
+    return lambda k: jnp.asarray(table)[jnp.minimum(k, len(table) - 1)]

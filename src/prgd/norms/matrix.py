@@ -12,14 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.core.arithmetic import (
-    BOUND_FACTOR,
-    EPSILON,
-    SMALLEST,
-    raised,
-    rounding_factor,
-    times_power,
-)
+from prgd.core.arithmetic import BOUND_FACTOR, EPSILON, SMALLEST, raised, rounding_factor, times_power
 from prgd.core.types import Array, Indices
 from prgd.norms.base import Norm, largest_entry, norm, raised_norms, raised_sums
 

@@ -30,7 +30,7 @@ from prgd.core.types import Array, Intercept, Signs
 from prgd.norms import L2, norm
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate, DualWeights, over_length, plain_lower, term_size, upper_near
-from prgd.problem.intercepts import is_balanced
+from prgd.problem.intercepts import is_balanced, refined_intercept
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
 _EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
@@ -233,11 +233,11 @@ def accurate_margin(
 
     The margins were computed at ``intercept``, a number near the best one.
     """
-    found, shift = problem.coding.best(smallest)
-    if problem.fit_intercept:
-        intercept = intercept + shift
-    sizes = [abs(margin) for margin in smallest if math.isfinite(margin)]
-    margin = lowered(found, 4) - 8.0 * UNIT_ROUNDOFF * (max(sizes, default=0.0) if problem.is_joint else 0.0)
+    if problem.is_joint and problem.fit_intercept:
+        margin, intercept = refined_intercept(np.reshape(smallest, np.shape(intercept) * 2), intercept)
+    else:
+        margin, shift = problem.coding.best(smallest)
+        margin, intercept = lowered(margin, 4), intercept + shift
     if margin > 0.0:
         return lowered(margin / problem.norm.above(w)), w, intercept
     return over_length(problem, margin, w, problem.norm(w)), w, intercept

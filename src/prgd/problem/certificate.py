@@ -96,8 +96,9 @@ class Certificate:
     intercept : float or ndarray of shape (K,)
         The best intercept of w, rounded to float64.
     exact_w : vector of Fraction or None
-        The witness ``(w, b)`` itself (w without an intercept) where float64 is not accurate enough; ``w`` and
-        ``intercept`` are its roundings then.
+        The witness ``(w, b)`` itself (w without an intercept, W and b of classes jointly) where float64 is
+        not accurate enough; ``w`` and ``intercept`` are its roundings then. Of a soft margin, that of the
+        extended rows.
     dual_weights : DualWeights or None
         The witness p of ``upper``, if the solver has it as numbers.
     w_upper : ndarray of shape (d,) or (K, d), or None

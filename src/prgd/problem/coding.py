@@ -77,7 +77,7 @@ class Evaluation:
         r"""The v of norm 1 with the largest :math:`\langle u, v \rangle`: ``u / ||u||`` in l2, None at u = 0.
 
         Its margin is often larger than that of w: along NGD it comes to gamma_star at a linear rate where
-        every margin row carries weight (docs/exponential.md).
+        every margin row carries weight (docs/note/note.md).
         """
         return self.problem.norm.steepest(self.dual_vector) if 0.0 < self.upper < math.inf else None
 

@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd.core.arithmetic import UNIT_ROUNDOFF, common_integers
-from prgd.core.types import Array, Indices
+from prgd.core.arithmetic import UNIT_ROUNDOFF, common_integers, two_sum
+from prgd.core.types import Array, Indices, Intercept
 
 _SWEEPS = 60  # steps of Newton's or sweeps of Osborne's iteration
 _BALANCED = 4.0 * UNIT_ROUNDOFF  # flows whose sums differ by less, relative to all flows, are balanced
+_REFINEMENTS = 3  # times that the best intercepts are found, each of what rounding left
 _GRID = 2.0**52  # weights are integers of at most this size, before they balance
 
 
@@ -137,6 +138,36 @@ def best_intercept(margins: Array) -> tuple[float, Array]:
     with np.errstate(invalid="ignore"):
         reached = np.where(known, margins + (b[:, None] - b[None, :]), math.inf)
     return float(reached.min()), b
+
+
+def refined_intercept(margins: Array, near: Intercept) -> tuple[float, Array]:
+    """Return a lower bound of the largest ``min_kj (g_kj + b_k - b_j)`` over b, and ``near + b``.
+
+    The errors of `best_intercept` are roundings of the largest margin; here they are those of the result.
+
+    Examples
+    --------
+    >>> lower, b = refined_intercept(np.array([[np.inf, 1e16], [2.0 - 1e16, np.inf]]), np.zeros(2))
+    >>> round(lower, 12), b
+    (1.0, array([-5.e+15,  5.e+15]))
+    """
+    K, b = len(margins), [np.asarray(near, dtype=np.float64)]
+    for _ in range(_REFINEMENTS):
+        known, (best, step) = np.isfinite(margins), best_intercept(margins)
+        if not math.isfinite(best):
+            return best, np.asarray(near)
+        b.append(step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            change, rounding = two_sum(step[:, None], -step)
+            total, more = two_sum(margins, change)
+            sizes, moved = np.abs(margins) + np.abs(change), total + (rounding + more)
+            moved -= 4.0 * UNIT_ROUNDOFF * (np.abs(moved) + UNIT_ROUNDOFF * sizes)
+        if not math.isfinite(least := float(moved[known].min())):
+            return -math.inf, np.asarray(near)
+        # Margins that rounding cannot bring near the smallest are on no cycle of smallest mean.
+        most = least + abs(least) + 64 * K**3 * UNIT_ROUNDOFF * float(sizes[known].max())
+        margins = np.where(known, np.minimum(moved, most), math.inf)
+    return least, np.array([math.fsum(parts) for parts in zip(*b, strict=True)])
 
 
 def smallest_mean_cycle(lengths: Array) -> tuple[float, list[int]]:

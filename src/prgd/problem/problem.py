@@ -218,7 +218,7 @@ class Problem:
         """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it.
 
         The same pass finds the smallest margin along a second direction ``v``, if one is given: that of the
-        last dual vector is often larger than that of w (docs/exponential.md), and `prgd.run` asks for it
+        last dual vector is often larger than that of w (docs/note/note.md), and `prgd.run` asks for it
         (`after`). Joint problems take none.
         """
         w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 
 from prgd.rows.arrays import DenseRows, SparseRows
 from prgd.rows.base import LeafRows, Query, Rows, as_rows, register
-from prgd.rows.blocks import Fingerprint, LargestRow, Measure, Spread
+from prgd.rows.blocks import Fingerprint, LargestRow, Measure
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.joint_queries import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
@@ -42,7 +42,6 @@ __all__ = [
     "Rows",
     "SmallestAt",
     "SparseRows",
-    "Spread",
     "TallyAt",
     "as_rows",
     "open_cluster",

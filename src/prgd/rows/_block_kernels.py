@@ -15,6 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.rows import _compiling  # noqa: F401 - says on a terminal that kernels are compiled
 from prgd.rows.arrays import COLUMNS, ROWS
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}

@@ -31,7 +31,7 @@ from prgd.rows._block_kernels import (
     jit,
     two_block_margins,
 )
-from prgd.rows.arrays import CSR, ROWS
+from prgd.rows.arrays import COLUMNS, CSR, ROWS
 from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
@@ -268,12 +268,15 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
 @jit
 def row_squares(A: Any, first: int, last: int, out: Any) -> None:
     """Write the squared norms of rows ``first..last``; NaN for a row with an entry that is NaN."""
+    values = A[1] if len(A) == COLUMNS else A[0]
     for i in range(first, last):
-        dense = A[0] if len(A) == ROWS else A[1]
-        values = A[0][A[2][i] : A[2][i + 1]] if len(A) == CSR else dense[i]
         total = 0.0
-        for value in values:
-            total += np.float64(value) * value
+        if len(A) == CSR:
+            for e in range(A[2][i], A[2][i + 1]):
+                total += np.float64(values[e]) * values[e]
+        else:  # an index of both axes: a compiler cannot unroll the sum over the entries of a view
+            for j in range(values.shape[1]):
+                total += np.float64(values[i, j]) * values[i, j]
         out[i] = total
 
 
@@ -334,8 +337,8 @@ def _add(total: float, low: float, size: float, x: float, w: Any) -> tuple[float
 
 
 @exact_jit
-def accurate_products(A: Any, w: Any, intercept: float, products: Any, corrections: Any) -> None:
-    """Write ``<w, x_i> + intercept`` and the absolute corrections of all rows by Dot2.
+def accurate_products(A: Any, w: Any, intercept: float, products: Any, rest: Any, corrections: Any) -> None:
+    """Write both parts of ``<w, x_i> + intercept`` and the absolute corrections of all rows by Dot2.
 
     ``w`` is the vector with its high and low parts. A row is a loop of its own in both kinds of storage, so
     that the numbers are the same for dense and CSR rows, bit by bit.
@@ -350,4 +353,4 @@ def accurate_products(A: Any, w: Any, intercept: float, products: Any, correctio
             for q in range(A[2][i], A[2][i + 1]):
                 j = A[1][q]
                 total, low, size = _add(total, low, size, A[0][q], (v[j], high[j], low_part[j]))
-        products[i], corrections[i] = total + low, size
+        products[i], rest[i], corrections[i] = total, low, size

@@ -21,7 +21,7 @@ from prgd.rows.blocks import Measure, Measurement
 from prgd.rows.exact import as_float, canonical_csr, check_shape
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import SMALL_ENTRIES, CurvatureAt, MarginsAt, SmallestAt, TallyAt
+from prgd.rows.queries import SMALL_ENTRIES, Combine, CurvatureAt, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.tally import SECOND, Tally, merge_slices
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
@@ -329,6 +329,11 @@ class SparseRows(ArrayRows):
         X = canonical_csr(X)
         storage = csr_storage(X.data, X.indices, X.indptr, d)
         super().__init__(storage, Labels.read(y, sample_weight, n), n_jobs)
+
+    own_answers: ClassVar = {
+        **ArrayRows.own_answers,
+        Combine: lambda self, query, labels: query.answer(self, labels),  # SciPy would build a transpose
+    }
 
     @property
     def csr_arrays(self) -> tuple[Any, Any, Any]:

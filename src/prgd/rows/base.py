@@ -192,7 +192,7 @@ _ENGINES: list[tuple[str | Callable[[Any], bool], Callable[..., Rows]]] = []
 def register(matches: str | Callable[[Any], bool], make: Callable[..., Rows], *, last: bool = False) -> None:
     """Let ``make(X, y, sample_weight, n_jobs=n_jobs)`` build the engine for data that ``matches``.
 
-    Text is the name of the package that defines the type of X, such as ``"torch"``.
+    Text is the name of the type of X, or of the package that defines it, such as ``"torch"``.
 
     An engine is one file or folder in ``prgd/rows`` that calls this when it is imported; all of them are
     imported with the package. ``last`` is for the engine that takes whatever no other does.
@@ -218,9 +218,9 @@ def as_rows(
                 "give y, sample_weight and n_jobs to the engine, not to Problem."
             )
         return X
-    package = type(X).__module__.partition(".")[0]
-    fits = (matches == package if isinstance(matches, str) else matches(X) for matches, _ in _ENGINES)
+    names = type(X).__name__, type(X).__module__.partition(".")[0]
+    fits = (matches in names if isinstance(matches, str) else matches(X) for matches, _ in _ENGINES)
     make = next(make for fit, (_, make) in zip(fits, _ENGINES, strict=False) if fit)
     rows = make(X, y, sample_weight, n_jobs=n_jobs)
-    rows.feature_names = column_names(X) if feature_names is None else feature_names
+    rows.feature_names = feature_names or column_names(X) or rows.feature_names
     return rows

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.arithmetic import like, namespace, rounding_factor, to_host
+from prgd.core.arithmetic import like, namespace, to_host
 from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices, Signs
 from prgd.rows.base import Block, LeafRows, Query
@@ -175,52 +175,6 @@ class LargestRow(Query[float]):
     def merge(self, parts: Sequence[float]) -> float:
         """Take the largest of all parts."""
         return max(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Spread(Query[Array]):
-    r"""Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group.
-
-    .. math:: \max_i \|z_i - c\|_2^2
-
-    ``centers`` has shape (groups, d).
-    """
-
-    centers: Array
-
-    def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, BLOCK_ENTRIES // rows.row_entries), []
-        for start in range(0, rows.n, step):
-            at = np.arange(start, min(start + step, rows.n))
-            parts.append(self._largest(rows.take(at), labels.at(at)))
-        return self.merge(parts)
-
-    def _largest(self, block: Any, signs: Any) -> Array:
-        groups = [signs > 0, signs < 0] if len(self.centers) == 2 else [signs != 0]
-        found = []
-        for center, group in zip(self.centers, groups, strict=True):
-            mine, y = block[group], signs[group].astype(np.float64)
-            if is_sparse(mine):
-                kept = _farthest(mine, y, center)
-                mine, y = mine[kept].toarray(), y[kept]
-            found.append(float(row_squares(mine - np.outer(y, center)).max(initial=0.0)))
-        return np.array(found)
-
-    def merge(self, parts: Sequence[Array]) -> Array:
-        """Take the largest of all parts."""
-        return np.asarray(np.max(parts, axis=0))
-
-
-def _farthest(block: Any, y: Array, center: Array) -> Indices:
-    """Return the sparse rows that may have the largest ``||z_i - c||``: differences of all would be dense.
-
-    Far from the origin the squares cancel, and many rows are left.
-    """
-    sizes = row_squares(block) + center @ center
-    squares = sizes - 2.0 * y * (block @ center)
-    errors = 4.0 * rounding_factor(center.size + 8) * sizes
-    return np.flatnonzero(squares + errors >= (squares - errors).max(initial=-np.inf))
 
 
 class Words(NamedTuple):

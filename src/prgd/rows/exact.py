@@ -17,7 +17,7 @@ from prgd.core.checks import TextError, not_exact
 from prgd.core.threads import physical_memory
 
 MAX_INTEGER = 2**53  # every integer up to here has a float64
-_VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
+_VECTORS = 11  # vectors of d numbers that a soft margin holds, measured; a hard one holds 2 to 4
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 Place = Callable[[tuple[int, ...]], str]  # the index of an entry -> the words that name the entry
@@ -61,9 +61,10 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
     return np.asarray(found, dtype=native if native in _FLOATS else np.float64)
 
 
-def check_exact(X: Any, name: str = "X", place: Place | None = None, column: str | None = None) -> None:
-    """Raise ``ValueError`` if a number of X has no float64 or is text, ``TypeError`` for times.
+def check_exact(X: Any, name: str = "X", place: Place | None = None, column: str | None = None) -> Any:
+    """Return X (`canonical_csr` if it is sparse), or raise an error if a number of X has no float64.
 
+    Text is a ``ValueError`` too, and times are a ``TypeError``.
     Other entries that are no numbers are left to the conversion.
 
     ``place`` names an entry by its index; by default its row and column are given, counting from 0.
@@ -72,22 +73,21 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None, column: str
     if _has_typed_columns(X):
         for label, values in _columns(X, name):
             check_exact(values, f"Column {label!r} of {name}", in_column(f"{name} at", label))
-        return
+        return X
     if hasattr(X, "tocsr"):
-        if X.dtype not in _FLOATS:
-            X = X.tocoo()
-            where = np.column_stack([X.row, X.col])
-            check_exact(X.data, name, lambda at: _row_and_column(name, tuple(where[at[0]].tolist())))
-        return
-    X = as_array(X, name)
-    if X.dtype in _FLOATS or not X.size:
-        return
-    if X.dtype.kind in "mM":
-        raise TypeError(f"{name} must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
-    bad = _rounded_objects(X, name) if X.dtype == object else _rounded(X)
+        return canonical_csr(X, name)
+    found = as_array(X, name)
+    if found.dtype in _FLOATS or not found.size:
+        return X
+    if found.dtype.kind in "mM":
+        raise TypeError(
+            f"{name} must hold real numbers; got dtype {found.dtype}. Encode or convert it first."
+        )
+    bad = _rounded_objects(found, name) if found.dtype == object else _rounded(found)
     if bad is not None and bad.any():
         at = tuple(np.argwhere(bad)[0].tolist())
-        raise not_exact(place(at) if place else _row_and_column(name, at), X[at], column)
+        raise not_exact(place(at) if place else _row_and_column(name, at), found[at], column)
+    return X
 
 
 def is_frame(X: Any) -> bool:
@@ -219,43 +219,44 @@ def _columns(X: Any, name: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
 def canonical_csr(X: Any, name: str = "X") -> Any:
     """Return X in CSR form with float32 or float64 entries and none repeated (norms need that).
 
-    The entries are those of ``X.toarray()``: repeated ones are added in the order in which they are stored,
-    in the type of X. SciPy's ``sum_duplicates`` sorts them first, and its sums round differently.
+    An entry that is stored in parts is their exact sum. If adding two of them rounds, they are refused with
+    their place: 1e16 + 1 - 1e16 would be 0.
     """
     from scipy.sparse import csr_array
 
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Convert it first.")
-    if X.format in ("coo", "bsr"):  # their method tocsr adds up repeated entries in an order of its own
-        X = X.tocoo()
-        entries = np.arange(X.nnz + 1)
-        order = csr_array((entries[:-1], X.row, entries), shape=(X.nnz, X.shape[0])).tocsc()
-        X = csr_array((X.data[order.data], X.col[order.data], order.indptr), shape=X.shape)
-    else:
+    is_truth, kind = X.dtype == bool, X.dtype if X.dtype in _FLOATS else np.float64
+    if X.dtype not in _FLOATS:
+        at = X.tocoo()
+        check_exact(at.data, name, lambda k: _row_and_column(name, (at.row[k[0]], at.col[k[0]])))
+    if X.format not in ("coo", "bsr"):  # their method tocsr adds up repeated entries
         X = X.tocsr()
-    check_csr(X.data, X.indices, X.indptr, X.shape[1])
-    if not X.has_canonical_format:
-        X = _added_up(X)
-    if X.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-        return X
-    check_exact(X, name)
-    return X.astype(np.float64)
-
-
-def _added_up(X: Any) -> Any:
-    """Return CSR rows with ascending columns, their repeated entries added in the order of storage."""
-    from scipy.sparse import csr_array
-
-    X = X.tocsc().tocsr()  # two counting sorts, which are stable: repeated entries keep their order
-    is_first = np.append(True, np.diff(X.indices) != 0)[: X.nnz]
-    starts = X.indptr[:-1]
-    is_first[starts[starts < X.nnz]] = True
-    if is_first.all():
-        return X
-    data = np.zeros(np.count_nonzero(is_first), X.dtype)
-    np.add.at(data, np.cumsum(is_first) - 1, X.data)  # one after the other, unlike reduceat
-    indptr = np.append(0, np.cumsum(is_first))[X.indptr]
-    return csr_array((data, X.indices[is_first], indptr), shape=X.shape)
+        check_csr(X.data, X.indices, X.indptr, X.shape[1])
+        if X.has_canonical_format:
+            return X.astype(kind, copy=False)
+        X = X.tocsc().tocsr()  # two counting sorts
+    X = X.tocoo()
+    order = np.lexsort((X.col, X.row))
+    rows, columns, data = X.row[order], X.col[order], X.data[order].astype(kind)
+    while (is_repeated := (np.diff(rows) == 0) & (np.diff(columns) == 0)).any():
+        # Of each run of equal places the second entry is added to the first, the fourth to the third.
+        place = np.arange(rows.size)
+        rank = place - np.maximum.accumulate(np.where(np.append(False, is_repeated), 0, place))
+        odd = np.flatnonzero(rank % 2)
+        first, second = data[odd - 1], data[odd]
+        with np.errstate(over="ignore", invalid="ignore"):  # Numbers that are not finite are refused later.
+            total = np.maximum(first, second) if is_truth else first + second  # True + True is True.
+            error = (first - (total - (total - first))) + (second - (total - first))  # Knuth's TwoSum
+        if (wrong := odd[(error != 0.0) & np.isfinite(total) & (not is_truth)]).size:
+            at = _row_and_column(name, (int(rows[wrong[0]]), int(columns[wrong[0]])))
+            raise ValueError(
+                f"{at}: repeated entries add up with rounding, and bounds and verdicts would be about rounded"
+                " data. Call X.sum_duplicates() first to take the rounded sums."
+            )
+        data[odd - 1] = total
+        rows, columns, data = (np.delete(array, odd) for array in (rows, columns, data))
+    return csr_array((data, (rows, columns)), shape=X.shape)
 
 
 def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:
@@ -267,8 +268,8 @@ def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:
         raise ValueError(f"X is not a valid CSR matrix: a column index lies outside 0..{d - 1}.")
 
 
-def check_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Return (n, d) if X is a matrix with at least one row and one column."""
+def check_shape(shape: Sequence[int], vectors: int = _VECTORS) -> tuple[int, int]:
+    """Return (n, d) if X is a matrix with rows and columns, and ``vectors`` of d numbers fit in memory."""
     if len(shape) != 2:
         raise ValueError(
             f"X must be a matrix of shape (rows, columns); got shape {tuple(shape)}. "
@@ -276,10 +277,10 @@ def check_shape(shape: Sequence[int]) -> tuple[int, int]:
         )
     if shape[0] == 0 or shape[1] == 0:
         raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
-    need, memory = _VECTORS * 8 * int(shape[1]), physical_memory()
+    need, memory = vectors * 8 * int(shape[1]), physical_memory()
     if need > memory:
         raise ValueError(
-            f"X has {int(shape[1]):,} columns: vectors of a number for each column take {need / 1e9:.3g} GB, "
+            f"X has {int(shape[1]):,} columns: {vectors} numbers for each column take {need / 1e9:.3g} GB, "
             f"out of core too, and this machine has {memory / 1e9:.3g} GB. If few columns are in use, number "
             "these from 1 on, e.g. by hashing; else check the largest index of the file."
         )

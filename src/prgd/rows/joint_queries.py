@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from prgd.core.arithmetic import UNIT_ROUNDOFF, like, namespace, to_host
+from prgd.core.arithmetic import compensated_bound, like, namespace, to_host, two_sum
 from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Query, places_within
 from prgd.rows.blocks import is_sparse
-from prgd.rows.labels import Labels, frozen
+from prgd.rows.labels import Labels
 from prgd.rows.queries import (
     Accurate,
     AccurateAt,
@@ -58,6 +58,10 @@ def margins_of(products: Array, codes: Any) -> Array:
     return np.asarray(margins)
 
 
+def _combined(weights: Any, block: Any) -> Any:
+    return (weights if isinstance(weights, np.ndarray) else like(block, weights)) @ block
+
+
 @dataclass(frozen=True, eq=False)
 class JointTallyAt(TallyAt):
     """Sum all pairs at W: the Tally of one group, or of each pair of classes.
@@ -89,35 +93,16 @@ class JointTallyAt(TallyAt):
                 order = namespace(codes).argsort(codes)
                 block = block.take(order, 0) if isinstance(block, np.ndarray) else block[order]
                 codes, s = codes[order], None if s is None else s[order]
-            if isinstance(codes, np.ndarray):
-                found.append(self._host_tally(block, codes, frozen(np.empty(0) if s is None else s)))
-            else:
-                products = (like(block, self.w) @ block.T).double()
+            with np.errstate(invalid="ignore", over="ignore"):
+                is_host = isinstance(codes, np.ndarray)
+                products = self.w @ block.T if is_host else (like(block, self.w) @ block.T).double()
                 tally = self._tally_by_class if self.by_class else self._tally
                 found.append(tally(block, products, codes, s))
         return merge(found)
 
-    def _host_tally(self, block: Block, codes: Any, s: Array) -> Tally:
-        """Return the Tally of an array or CSR array; with ``by_class``, codes ascend."""
-        from prgd.rows import _joint_kernels
-
-        K, d = self.w.shape
-        with np.errstate(invalid="ignore", over="ignore"):
-            S = np.ascontiguousarray((block @ np.ascontiguousarray(self.w.T)).T)
-            scalars = Tally.identity(K * K if self.by_class else 1, 0).scalars
-            if not self.by_class:
-                _joint_kernels.weigh_pairs(S, frozen(codes), s, self.loss.code, scalars)
-                return Tally(scalars, np.asarray(S @ block).reshape(1, -1))
-            ends, vectors = np.cumsum(np.bincount(codes, minlength=K)), np.zeros((K, K, d))
-            _joint_kernels.weigh_classes(S, ends, s, scalars)
-            for k, (first, last) in enumerate(pairwise([0, *ends.tolist()])):
-                if first < last:
-                    vectors[k] = S[:, first:last] @ block[first:last]
-            return Tally(scalars, vectors.reshape(K * K, d))
-
     def _tally(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
-        """Return the Tally of a tensor from its products, of shape (K, rows)."""
-        xp, at = namespace(products), namespace(products).arange(len(codes), device=products.device)
+        """Return the Tally of a block from its products, of shape (K, rows)."""
+        xp, at = namespace(products), np.arange(len(codes))
         s = xp.ones_like(products[0]) if s is None else s
         products -= products[codes, at]  # minus the margins
         products[codes, at] = -xp.inf
@@ -129,11 +114,11 @@ class JointTallyAt(TallyAt):
         scalars[MARGIN] = xp.where(s > 0.0, -top, xp.inf).min()
         relative *= -terms / total
         relative[codes, at] = terms
-        vector = to_host(like(block, relative) @ block)
+        vector = to_host(_combined(relative, block))
         return Tally(to_host(scalars)[None], np.asarray(vector, np.float64).reshape(1, -1))
 
     def _tally_by_class(self, block: Block, products: Any, codes: Any, s: Any) -> Tally:
-        """Return the Tally of a tensor for each pair of classes, whose codes ascend."""
+        """Return the Tally of a block for each pair of classes, whose codes ascend."""
         xp, (K, d) = namespace(products), self.w.shape
         tally = Tally.identity(K * K, d)
         scalars, vectors = tally.scalars.reshape(K, K, -1), tally.vector.reshape(K, K, d)
@@ -147,7 +132,7 @@ class JointTallyAt(TallyAt):
             top = xp.amax(gaps, 1)
             weights = xp.exp(gaps - xp.where(top > -xp.inf, top, 0.0)[:, None]) * mass
             weights[k] = 0.0
-            vectors[k] = to_host(like(block, weights) @ block[first:last])
+            vectors[k] = to_host(_combined(weights, block[first:last]))
             top, sums = to_host(top), to_host(weights.sum(1))
             scalars[k] = np.stack([top, sums, top, sums, -top, np.full(K, float(mass.sum()))], axis=1)
             scalars[k, k] = Tally.identity(1, 0).scalars[0]
@@ -170,23 +155,25 @@ class JointMarginsAt(MarginsAt):
 class JointAccurateAt(AccurateAt):
     """Return ``<w_y - w_j, x_i> + b_y - b_j`` for every pair, with proven bounds on the errors.
 
-    The products of each class are those of `AccurateAt`.
+    The products of each class are those of `AccurateAt`, whose parts are subtracted before they are rounded.
     """
 
     intercept: Array  # type: ignore[assignment]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Multiply the rows by the vector of each class, in twice the precision of float64."""
-        parts = [
-            rows.ask(AccurateAt(w, b), labels) for w, b in zip(self.w, self.intercept.tolist(), strict=True)
-        ]
-        products, errors = (np.stack(numbers, axis=1) for numbers in zip(*parts, strict=True))
-        margins, at = margins_of(products, labels.codes), np.arange(rows.n)
-        bound = errors[at, labels.codes][:, None] + errors
-        with np.errstate(invalid="ignore"):
-            bound = (bound + 2.0 * UNIT_ROUNDOFF * np.abs(margins)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+        parts = [AccurateAt(w, b).parts(rows) for w, b in zip(self.w, self.intercept.tolist(), strict=True)]
+        high, low, corrections = (np.stack(numbers, axis=1) for numbers in zip(*parts, strict=True))
+        at = np.arange(rows.n)
+        own = at, labels.codes
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, rest = two_sum(high[own][:, None], -high)
+            margins = total + (rest + (low[own][:, None] - low))
+            # Beside both products, this adds three small numbers to a large one.
+            corrections = corrections[own][:, None] + corrections + np.abs(rest)
+            bound = compensated_bound(2 * self.w.shape[1] + 8, margins, corrections)
         margins[~np.isfinite(bound)] = 0.0
-        margins[at, labels.codes], bound[at, labels.codes] = np.inf, 0.0
+        margins[own], bound[own] = np.inf, 0.0
         return Accurate(margins, bound)
 
 

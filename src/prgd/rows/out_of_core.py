@@ -19,7 +19,7 @@ from prgd.core.errors import NotFiniteError
 from prgd.core.threads import pool, threads_of
 from prgd.core.types import Indices
 from prgd.rows.arrays import ArrayRows, Storage
-from prgd.rows.base import Block, M, Query, Rows, places_within
+from prgd.rows.base import Block, M, Query, Rows, places_within, register
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels, check_labels, join_labels
 from prgd.rows.readers.columns import Column, Columns, check_same_names
@@ -236,3 +236,7 @@ def open_rows(
     for text in texts:
         text.d = max(other.d for other in texts)
     return ChunkedRows.from_sources(sources, sample_weight, n_jobs=n_jobs)
+
+
+register("str", open_rows)
+register("pathlib", open_rows)

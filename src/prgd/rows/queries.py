@@ -139,30 +139,40 @@ class AccurateAt(Query[Accurate]):
     intercept: float = 0.0
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
-        """Multiply the rows part by part, in the memory of this process; small ones without a kernel."""
+        """Add both parts of the products."""
+        high, low, corrections = self.parts(rows)
+        with np.errstate(invalid="ignore"):
+            products = high + low
+        errors = compensated_bound(self.w.size + 1, products, corrections)
+        return Accurate(np.where(errors < np.inf, products * labels.signs, 0.0), errors)
+
+    def parts(self, rows: LeafRows) -> tuple[Array, Array, Array]:
+        """Return both parts of ``<w, x_i> + b`` of every row, and the sums of the absolute corrections.
+
+        Rows are multiplied part by part, in the memory of this process; small ones without a kernel.
+        """
         if rows.n * rows.row_entries <= SMALL_ENTRIES:
-            return self.bounded(*self._plain_products(rows.take(np.arange(rows.n))), labels)
+            return self._plain_products(rows.take(np.arange(rows.n)))
         from prgd.rows._kernels import accurate_products
 
-        products, corrections = np.empty((2, rows.n))
-        with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
+        found = np.empty((3, rows.n))
+        with np.errstate(over="ignore", invalid="ignore"):  # `compensated_bound` finds what is not finite
             w = tuple(frozen(part) for part in (self.w, *split(self.w)))
         for at, block in rows.blocks(max(1, _ACCURATE_ENTRIES // rows.row_entries)):
             A = (block.data, block.indices, block.indptr) if is_sparse(block) else (to_host(block),)
-            found = products[at], corrections[at]
-            accurate_products(tuple(map(frozen, A)), w, float(self.intercept), *found)
-        return self.bounded(products, corrections, labels)
+            accurate_products(tuple(map(frozen, A)), w, float(self.intercept), *found[:, at])
+        return found[0], found[1], found[2]
 
-    def _plain_products(self, block: Any) -> tuple[Array, Array]:
-        """Return the products of gathered rows, and the sums of their absolute corrections."""
+    def _plain_products(self, block: Any) -> tuple[Array, Array, Array]:
+        """Return the parts of the products of gathered rows, and the sums of their absolute corrections."""
         total, low, size = np.full(block.shape[0], self.intercept), *np.zeros((2, block.shape[0]))
-        with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # `compensated_bound` finds what is not finite
             for at, x, w in self._terms(block):
                 product, error = two_product(x, w)
                 total[at], rest = two_sum(total[at], product)
                 low[at] += rest + error
                 size[at] += np.abs(rest + error)
-            return total + low, size
+        return total, low, size
 
     def _terms(self, block: Any) -> Iterator[tuple[Any, Array, Any]]:
         """Yield some rows of a block, the next entry of each and its factor, until no row has another."""
@@ -174,11 +184,6 @@ class AccurateAt(Query[Accurate]):
             at = np.flatnonzero(counts > k)
             entries = block.indptr[at] + k
             yield at, block.data[entries], self.w[block.indices[entries]]
-
-    def bounded(self, products: Array, corrections: Array, labels: Labels) -> Accurate:
-        """Return margins and errors from ``<w, x_i> + b`` and the sums of the absolute corrections."""
-        errors = compensated_bound(self.w.size + 1, products, corrections)
-        return Accurate(np.where(errors < np.inf, products * labels.signs, 0.0), errors)
 
     def merge(self, parts: Sequence[Accurate]) -> Accurate:
         """Join the margins of consecutive parts."""

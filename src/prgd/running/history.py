@@ -20,6 +20,8 @@ from prgd.core.files import atomic_write
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.certificate import Certificate
 
+ROUNDING = 1e-9  # a relative gap that rounding explains
+
 
 class Status(Enum):
     """Why a run ended; the value is the sentence that a user reads."""
@@ -29,12 +31,16 @@ class Status(Enum):
         "The limit on passes over the data was reached before the relative gap fell to the tolerance; "
         "both bounds hold."
     )
+    MAX_SECONDS = (
+        "The limit on seconds was reached before the relative gap fell to the tolerance; both bounds hold."
+    )
     CERTIFIED = "Certified: the relative gap between the two bounds on the margin is within the tolerance."
     REACHED = "The margin is within the tolerance of the given maximum, gamma_star."
     STALLED = (
         "The bounds stopped improving before the relative gap fell to the tolerance; both hold, but the "
         "margin is not proven to be the maximum."
     )
+    CONVERGED = "Converged: the bounds stopped improving at a relative gap of rounding; both hold."
     NOT_SEPARABLE = "The classes are not linearly separable; the dual weights prove it."
     QUASI_SEPARABLE = (
         "The classes are only quasi-separable, which is proven: a linear classifier can have no row on its "
@@ -64,6 +70,17 @@ class Record(NamedTuple):
     margin: float
     upper_bound: float
     gap: float
+
+
+class Round(NamedTuple):
+    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
+
+    passes: float
+    margin: float
+    upper_bound: float
+    gap: float
+    working_set: int
+    seconds: float
 
 
 class History:
@@ -248,12 +265,14 @@ class Stalled:
         return self.steps
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
-        """Return STALLED when the gap stands still."""
+        """Return STALLED when the gap stands still, CONVERGED if rounding explains what is left of it."""
         gaps = history.recent_gaps
         if len(gaps) <= self.steps:
             return None
         then = gaps[-1 - self.steps]
-        return Status.STALLED if abs(now.gap - then) < self.min_decrease * then else None
+        if not abs(now.gap - then) < self.min_decrease * then:
+            return None
+        return Status.CONVERGED if now.gap <= ROUNDING else Status.STALLED
 
     def met(self, columns: Columns) -> Mask:
         """Say at which steps the gap stands still."""

@@ -13,7 +13,7 @@ from typing import Any, cast, overload
 
 import numpy as np
 
-from prgd.algorithms.base import LENGTH, Algorithm, State, Walk, can_walk, most_steps, walk
+from prgd.algorithms.base import LENGTH, Algorithm, State, Walk, can_walk, evaluation_of, most_steps, walk
 from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.core.checks import check_integer, digest
 from prgd.core.errors import RowsLostError
@@ -112,7 +112,7 @@ def run(
     -----
     A run makes one pass over the data for each step, and one at the start. The pass also finds the margin
     of the dual vector ``u = Z^T p`` of the step before, and the certificate takes the better of both
-    (docs/exponential.md). Rows that are summed in float32 and joint problems have a further pass or two at
+    (docs/note/note.md). Rows that are summed in float32 and joint problems have a further pass or two at
     steps that are powers of two. Ctrl-C returns what there is, with status ``INTERRUPTED``. If rows are lost
     (a file, all workers of a cluster), the `RowsLostError` has the result so far as ``error.result``.
 
@@ -148,7 +148,7 @@ def run(
     error: BaseException | None = None
     with progress_line(progress) if progress else nullcontext() as show:
         try:
-            while state.at.is_finite:
+            while evaluation_of(state, algorithm).is_finite:
                 now = reached.see(state)
                 if show is not None:
                     show(now.t, reached.certificate)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from prgd.core.checks import printable
 from prgd.problem.certificate import Certificate, interval
 
 
@@ -14,7 +15,7 @@ from prgd.problem.certificate import Certificate, interval
 def live_line(progress: bool | str, has_clock: bool = False) -> Iterator[Callable[[str], None]]:
     """Yield a function that puts its text after the label of a line, which is drawn ten times a second.
 
-    ``progress`` is the label; True stands for "prgd", and False for no line. ``has_clock`` adds for how long
+    The first text is drawn at once, so that short work is seen too. ``progress`` is the label; True stands for "prgd", and False for no line. ``has_clock`` adds for how long
     the line has been there.
     """
     if not progress or not sys.stderr.isatty():
@@ -27,7 +28,12 @@ def live_line(progress: bool | str, has_clock: bool = False) -> Iterator[Callabl
     columns = [TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
     with Progress(*columns[: 1 + has_clock], console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(label)
-        yield lambda text: shown.update(task, description=f"{label}  {text}")
+
+        def show(text: str) -> None:
+            is_first = shown.tasks[task].description == label
+            shown.update(task, description=printable(f"{label}  {text}"), refresh=is_first)
+
+        yield show
 
 
 @contextmanager

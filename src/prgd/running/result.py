@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from prgd.core.arithmetic import LARGEST
 from prgd.core.errors import ZeroRowWarning
-from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.files import OtherFileError, read_saved, whole_file, write_saved
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, Intercept
 from prgd.norms import as_norm
@@ -24,15 +24,17 @@ from prgd.problem import Problem
 from prgd.problem.certificate import SOFT, Certificate, Check, DualWeights, quantity_of
 from prgd.proofs.hyperplanes import prove_again
 from prgd.proofs.slacks import prove_soft_again, soft_cosine
+from prgd.rows.labels import check_labels
 from prgd.rows.readers.columns import in_order
 from prgd.running.history import History, Record, Status
+from prgd.running.scores import classify, scores_of
 
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.estimators.model
-_OPTION_FIELDS = ("fit_intercept", "loss", "norm", "scale", "C", "multi_class")
-_JSON_FIELDS = ("t", "n", "algorithm", "problem", *_OPTION_FIELDS)  # saved as text
+_OPTION_FIELDS = ("fit_intercept", "loss", "norm", "multi_class")  # what is asked of the rows
+_JSON_FIELDS = ("t", "n", "algorithm", "problem", "scale", "C", *_OPTION_FIELDS)  # saved as text
 _SOFT_IN_WORDS = (
-    "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
+    "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C (weighted sum of squared slacks); not a distance"
 )
 
 
@@ -72,7 +74,7 @@ class Result:
         The fingerprint of the data and options, or a function that returns it.
     C : float
         Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
-        bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
+        bounds are about the margin of the rows extended by ``e_i / sqrt(2 C)``.
     """
 
     w: Array
@@ -133,8 +135,7 @@ class Result:
     def cosine(self) -> float:
         """A certified lower bound on the cosine between ``coef`` and that of the exact solution (l2).
 
-        The exact solution is the hyperplane of largest margin, or the soft margin of a finite C. The bound
-        is -1, which says nothing, if no hyperplane was found that separates, and in norms other than l2.
+        It is -1, which says nothing, if no hyperplane was found that separates, and in norms other than l2.
         """
         if self.norm != "l2":
             return -1.0
@@ -160,10 +161,7 @@ class Result:
 
     @lazy
     def coef(self) -> Array:
-        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1.
-
-        That of a soft margin (a finite C) is w itself.
-        """
+        """Normal of the hyperplane, scaled so that the smallest ``y_i f(x_i)`` is 1; w if C is finite."""
         c = self.certificate
         return (self.w if c.w is None else c.w) * self._scale
 
@@ -200,51 +198,87 @@ class Result:
 
     @property
     def is_separable(self) -> bool | None:
-        """True if the margin is positive, False if no hyperplane separates, None if neither is proven.
-
-        A soft margin proves neither.
-        """
-        if math.isfinite(self.C):
+        """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
+        if math.isfinite(self.C):  # a soft margin proves neither
             return None
         # A positive margin below the floating range is stated as 0, and its witness is exact.
         if self.margin > 0.0 or self.certificate.exact_w is not None:
             return True
         return False if self.status in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE) else None
 
+    def decision_function(self, X: Any) -> Array:
+        """Return ``<coef, x> + intercept`` of every row of X, in any form that `prgd.max_margin` takes.
+
+        They are of shape (n,), positive for ``classes[1]``; of K classes jointly (n, K).
+        """
+        scores = scores_of(X, np.atleast_2d(self.coef), self.intercept, self.feature_names)
+        return scores if self.multi_class == "joint" else scores.ravel()
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of every row of X; -1 and 1 if the result is of rows z_i, which have none."""
+        classes = np.array([-1, 1]) if self.classes is None else self.classes
+        return classify(self.decision_function(X), classes)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the fraction of the rows of X whose class is predicted right."""
+        return float(np.mean((found := self.predict(X)) == check_labels(y, found.size)))
+
     def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Check:
         """Prove both bounds again from the data and the witnesses; nothing of the solver is used.
 
-        ``is_valid`` says that the witnesses prove the stated bounds, up to 1e-12 of the proven ones (1e-9 if
-        the dual weights are computed again from a w, as for `prgd.run`, and 1e-11 for a soft margin). It is
-        False if a bound has no witness: the mean of dual vectors that `GameDynamics` keeps has none. The
-        columns of a data frame are matched by name.
+        ``is_valid`` says that they prove the stated bounds, up to 1e-12 of the proven ones (1e-9 if the dual
+        weights are computed again from a w, as for `prgd.run`, and 1e-11 for a soft margin), and that all
+        else that is read, ``classes`` and ``w`` included, agrees. It is False if a bound has no witness, as
+        the mean of dual vectors of `GameDynamics`. The columns of a data frame are matched by name.
         """
         X = in_order(X, self.feature_names)
-        options: Any = {
-            name: getattr(self, name) for name in ("loss", "norm", "fit_intercept", "multi_class")
-        }
+        options: Any = {name: getattr(self, name) for name in _OPTION_FIELDS}
         is_soft, c = math.isfinite(self.C), self.certificate
         with warnings.catch_warnings():
             if is_soft:  # a row of zeros has a slack like others
                 warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
-        if is_soft:
-            found = prove_soft_again(problem, self.C, c)
-            is_valid = found.lower >= c.lower - 1e-11 * abs(found.lower)
-            return Check(found, is_valid and found.upper <= c.upper * (1.0 + 1e-11))
-        return Check(*prove_again(problem, c))
+        with np.errstate(all="ignore"):  # a w of another origin may be of any size
+            if is_soft:
+                found = prove_soft_again(problem, self.C, c)
+                is_valid = found.lower >= c.lower * (1.0 - 1e-11) and found.upper <= c.upper * (1.0 + 1e-11)
+            else:
+                found, is_valid = prove_again(problem, c)
+            return Check(found, is_valid and self._agrees(problem, found))
+
+    def _agrees(self, problem: Problem, found: Certificate) -> bool:
+        """Say whether all that is read beside the certificate agrees with the data and what was found."""
+        c, w, labels, given = self.certificate, self.w, self.classes, problem.classes
+        is_run = self.history.columns == Record._fields  # a solver returns the witness instead
+        return (
+            (w.shape == problem.shape and bool(np.isfinite(w).all()) and self.n == problem.n)
+            and (labels is None or given is None or np.array_equal(labels, given))
+            and (found.lower >= 0.0 or not self.is_separable)
+            and (self.upper_bound <= 0.0 or self.status not in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE))
+            and (self.gap < math.inf or self.status is not Status.CERTIFIED)
+            and (self._has_last_margin(problem) if is_run else c.w is None or np.array_equal(w, c.w))
+        )
+
+    def _has_last_margin(self, problem: Problem) -> bool:
+        """Say whether w has the margin of the last record, up to the roughest sums of any engine."""
+        at, last = problem.at(self.w), self.history["margin"][-1:]
+        error = abs(at.smallest_margin - float(np.nan_to_num(last).sum()) * at.length)
+        agrees = (np.isfinite(last) == (at.length > 0.0)).all()  # w = 0 has no margin
+        return bool(error <= 1e-3 * problem.max_norm * problem.coding.reach(self.w) and agrees)
 
     @lazy
     def fingerprint(self) -> str:
-        """Hashes of the rows, labels, weights and options, by which `prgd.run` knows if it may be resumed.
+        """Hashes of rows, labels, weights and options, for `prgd.run` to be resumed; empty for a solver.
 
-        After `prgd.run` without ``save``, one pass over the rows finds them when they are first asked for:
-        that is when the result is saved, or a run goes on from it. Empty for `prgd.max_margin`.
+        After `prgd.run` without ``save``, one pass over the rows finds them when they are first asked for.
         """
         return self.origin() if callable(self.origin) else self.origin
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"origin": self.fingerprint}  # a pickled result does not carry its data
+        return to_arrays(self)  # arrays alone: pickle and skops read them, and they do not hold the data
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(vars(from_arrays(state)))
 
     def check_fingerprint(self, other: str) -> None:
         """Raise ``ValueError`` unless ``other`` is the fingerprint of the same data and options."""
@@ -262,17 +296,13 @@ class Result:
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
-        with atomic_write(path) as file:
-            np.savez(file, **to_arrays(self))
+        write_saved(path, to_arrays(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a file that `save` wrote."""
         with whole_file(path, "prgd result file", "Run again"):
-            try:
-                return from_arrays(read_npz(path))
-            except OtherFileError as error:
-                raise OtherFileError(f"{path}: expected a result, got {error}") from None
+            return from_arrays(read_saved(path)[1])
 
 
 def to_arrays(result: Result) -> dict[str, Any]:
@@ -315,14 +345,12 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     """Return the result whose arrays a file holds."""
     meta = json.loads(str(arrays["meta"][()]))
     if meta["format"] == MODEL_FORMAT:
-        raise OtherFileError("a model of several classes. Load it with prgd.estimators.model.Model.load.")
+        raise OtherFileError("expected a result, got a model. Load it with prgd.estimators.model.Model.load.")
     if meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
+    _check_parts(meta, arrays)
     lower, upper, intercept, passes = arrays["bounds"].tolist()
     intercepts: Intercept = arrays.get("intercept", intercept)
-    sizes = {name: arrays[name].shape for name in ("w", "w_lower", "w_upper") if name in arrays}
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"vectors of one space with different shapes, {sizes}")
     p = None
     if "support" in arrays:
         integers = tuple(int(k, 16) for k in arrays.get("dual_integers", np.empty(0)).tolist()) or None
@@ -348,3 +376,25 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         origin=meta["fingerprint"],
         **{name: meta[name] for name in _JSON_FIELDS},
     )
+
+
+def _check_parts(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Raise ``ValueError`` unless what a file holds has the types, shapes and ranges of one result."""
+    shape, is_joint = arrays["w"].shape, meta["multi_class"] == "joint"
+    support, names = arrays.get("support", np.empty(0, np.int64)), meta["feature_names"]
+    shapes = dict.fromkeys(("w", "w_lower", "w_upper"), shape) | {"intercept": shape[:1], "bounds": (4,)}
+    shapes |= dict.fromkeys(("support", "dual_weights", "dual_integers"), (len(support),))
+    shapes |= {"history": (len(arrays["history"]), len(meta["columns"]))}
+    for name in shapes.keys() & arrays.keys():
+        found, kind = arrays[name], {"support": "i8", "dual_integers": "U"}.get(name, "f8")
+        # Bounds may be infinite, the intercept beside them not; weights are at most 1.
+        finite = {"bounds": found[2:3], "history": found[:0], "dual_integers": np.empty(0)}.get(name, found)
+        largest, is_typed = 1.1 if name == "dual_weights" else math.inf, found.dtype.str[1:].startswith(kind)
+        if not (is_typed and found.shape == shapes[name] and np.abs(finite).max(initial=0.0) < largest):
+            raise ValueError(f"{name} is {found.dtype} of shape {found.shape}, or has too large numbers")
+    terms, texts = meta["n"] * (shape[0] if is_joint else 1), _JSON_FIELDS[:-1]
+    is_whole = meta["multi_class"] in (None, "joint") and (names is None or len(names) == shape[-1])
+    is_whole &= math.isinf(meta["C"]) or (meta["norm"] == "l2" and not is_joint)
+    is_whole &= len(shape) == 1 + is_joint and bool((np.diff(support, prepend=-1, append=terms) > 0).all())
+    if not (is_whole and all(isinstance(meta[name], type(getattr(Result, name, 0))) for name in texts)):
+        raise ValueError("some of its parts do not fit the others")

@@ -18,7 +18,7 @@ from prgd.core.errors import missing_package
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
-from prgd.rows.labels import check_classes
+from prgd.rows.labels import check_classes, label_array
 from prgd.rows.readers.columns import Column, Columns, check_same_names
 
 Show = Callable[[int, int], None]
@@ -298,6 +298,6 @@ def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
             bare = next(fact.name for fact in facts if None in fact.counts)
             raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")
         return None
-    classes = np.unique(np.array(list(counts)))
+    classes = np.unique(label_array(list(counts)))  # It refuses text among numbers.
     check_classes(classes)
     return classes

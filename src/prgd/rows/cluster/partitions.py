@@ -177,11 +177,8 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[C
             f"y must hold at most {MAX_LABELS} classes; got {values.size}. Is this the label column?"
         )
     masses = np.bincount(codes, weights if weights.size else None, values.size).astype(float)
-    labels = values.tolist()
-    return (
-        Counter(dict(zip(labels, counts.tolist(), strict=True))),
-        Counter(dict(zip(labels, masses.tolist(), strict=True))),
-    )
+    known, mass = (Counter(dict(zip(values.tolist(), c.tolist(), strict=True))) for c in (counts, masses))
+    return known, mass
 
 
 def build(

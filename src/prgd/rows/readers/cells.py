@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.checks import bad_cell
+from prgd.core.checks import CellError, bad_cell
 from prgd.core.types import Array
 from prgd.rows.blocks import non_finite_entry
 from prgd.rows.exact import as_float
@@ -138,7 +138,7 @@ def _with_means(found: Found, wanted: Wanted) -> Found:
 def missing_cell(place: str, column: str, value: object) -> ValueError:
     """Return the error for a missing value."""
     text = repr(value) if isinstance(value, str) else str(value)
-    return ValueError(
+    return CellError(
         f"{place}, column {column!r}: expected a finite number, got {text}: the value is missing. Fill it"
         " in, or choose what to do about missing values: --missing drop (their rows) or --missing mean."
     )

@@ -32,8 +32,8 @@ from prgd.rows.readers.text import (
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.
 
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
-_NO_LABEL = _MISSING - {"null", "none"}  # which may be the name of a class
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+_NO_LABEL = MISSING - {"null", "none"}  # a class may have one of these two names
 _TRUTH = {"true": 1.0, "false": 0.0}
 _POINTED = r"[+-]?(\d{1,3}(\.\d{3})+(,\d+)?|\d+\.\d+)"  # thousands, or a decimal point
 _SEPARATORS = "\t;,| "  # in the order in which the first line is searched for them
@@ -184,7 +184,7 @@ class _Numbers:
         if text.lower() in _TRUTH:
             self._truths.setdefault(k, line)
             return _TRUTH[text.lower()]
-        if text.lower() in _MISSING:
+        if text.lower() in MISSING:
             if self._wanted.missing == "refuse":
                 raise missing_cell(f"{file}, line {line}", name, text)
             return math.nan

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from prgd.core.checks import unknown
+from prgd.rows.readers import text
 from prgd.rows.readers.cells import MISSING, Found, Wanted, as_floats, check_finite, treat_missing
 from prgd.rows.readers.columns import LABEL_NAMES, Columns
 from prgd.rows.readers.csv_text import read_csv
@@ -24,11 +25,7 @@ from prgd.rows.readers.text import BROKEN_STREAM, COMPRESSED, LabelArray, as_lab
 FORMATS = ("csv", "tsv", "npz", "npy", "parquet", "libsvm")
 _TEXT = ("csv", "tsv", "libsvm")  # formats that may be compressed
 _IN_PARTS = (".npy", ".parquet", *ENDINGS)  # endings of files that are read in parts too
-_BY_ENDING = {
-    ".tab": "tsv",
-    **{f".{name}": name for name in FORMATS},
-    **dict.fromkeys(ENDINGS, "libsvm"),
-}
+_BY_ENDING = {".tab": "tsv", **{f".{name}": name for name in FORMATS}, **dict.fromkeys(ENDINGS, "libsvm")}
 _KNOWN = (
     "LIBSVM (.svm, .libsvm, .svmlight, and .txt unless it is a table), CSV (.csv) and TSV (.tsv, .tab), all"
     " also with .gz, .bz2 or .xz after it, NPZ (.npz), NPY (.npy), Parquet (.parquet)"
@@ -150,10 +147,12 @@ def read_labels(file: Path) -> LabelArray:
         raise FileNotFoundError(f"Expected a file of labels at {file}, found none. Check the path.")
     if file.suffix.lower() == ".npy":
         found = load_npy(file)
-        return as_labels(found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found, file)
+        if found.ndim == 2 and found.shape[1] != 1:
+            raise _label_sets(file, found.shape[1], "load({!r})")
+        return as_labels(found.ravel() if found.ndim == 2 else found, file)
     try:
-        with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig") as text:
-            lines = [line.strip() for line in text.read().rstrip().splitlines()]
+        with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig") as opened:
+            lines = [line.strip() for line in opened.read().rstrip().splitlines()]
     except (UnicodeDecodeError, *BROKEN_STREAM) as error:
         raise ValueError(
             f"{file}: expected a .npy file, or UTF-8 text with one label on each line, got an error "
@@ -161,8 +160,19 @@ def read_labels(file: Path) -> LabelArray:
         ) from error
     if "" in lines or not lines:
         raise ValueError(f"{file}, line {lines.index('') + 1 if lines else 1}: expected a label, got none.")
+    rows = [line.split(",") for line in lines]
+    if len(rows[0]) > 1 and all(len(row) == len(rows[0]) and all(map(text.is_number, row)) for row in rows):
+        raise _label_sets(file, len(rows[0]), "loadtxt({!r}, delimiter=',')")
     has_header = lines[0].lower() in LABEL_NAMES and lines.count(lines[0]) == 1
     return text_labels(lines[has_header:])
+
+
+def _label_sets(file: Path, count: int, load: str) -> ValueError:
+    return ValueError(
+        f"{file} has {count} labels for each row; expected one. Python fits all of them, X the rows of DATA: "
+        f"prgd.max_margin_batch(X, numpy.{load.format(str(file))}).save('probes.npz'), and "
+        "prgd.BatchResult.load('probes.npz').predict(X) has a column for each."
+    )
 
 
 def open_source(path: Path, columns: Columns, max_memory: int, cache_dir: str | Path | None = None) -> Source:

@@ -225,33 +225,27 @@ def _parse_lines(text: bytes, first_line: int, path: Path) -> Block:
                     previous, value = _feature(token, previous)
                     indices.append(previous)
                     values.append(value)
-            except _RoundedError as error:
+            except OverflowError as error:  # the text of an integer that has no float64
                 raise not_exact(f"{path}, line {number}, token {k + 1}", error) from None
-            except _BadTokenError as error:
-                found = token.decode(errors="replace")
+            except ValueError as error:
+                (expected, advice), found = error.args, token.decode(errors="replace")
                 raise ValueError(
-                    f"{path}, line {number}: expected {error.expected}, got {found!r}. {error.advice}"
+                    f"{path}, line {number}: expected {expected}, got {found!r}. {advice}"
                 ) from None
         if tokens:
             indptr.append(len(values))
     return _build_block(np.array(values), np.array(indices), np.array(indptr), np.array(y))
 
 
-class _BadTokenError(Exception):
-    def __init__(self, expected: str, advice: str = LINE_FORM) -> None:
-        super().__init__(expected, advice)
-        self.expected, self.advice = expected, advice
-
-
-class _RoundedError(Exception):
-    """The text of an integer that has no float64."""
+def _bad_token(expected: str, advice: str = LINE_FORM) -> ValueError:
+    return ValueError(expected, advice)
 
 
 def _exact_float(text: bytes) -> float:
     """Return the float of a text; the text of an integer must have one that is equal."""
     value = float(text)
     if abs(value) >= MAX_INTEGER and is_rounded_integer(text.decode(), value):
-        raise _RoundedError(text.decode())
+        raise OverflowError(text.decode())
     return value
 
 
@@ -261,13 +255,13 @@ def _number(kind: Callable[[bytes], Any], text: bytes, expected: str) -> Any:
             return kind(text)
     except ValueError:
         pass
-    raise _BadTokenError(expected)
+    raise _bad_token(expected)
 
 
 def _label(token: bytes) -> float:
     label: float = _number(_exact_float, token, "a number as label")
     if not math.isfinite(label):
-        raise _BadTokenError("a finite number as label")
+        raise _bad_token("a finite number as label")
     return label
 
 
@@ -275,19 +269,19 @@ def _feature(token: bytes, previous: int) -> tuple[int, float]:
     """Return the index and the value of ``index:value``."""
     left, colon, right = token.partition(b":")
     if not colon:
-        raise _BadTokenError("index:value")
+        raise _bad_token("index:value")
     index = _number(int, left, "an integer before the colon")
     if index < 0:
-        raise _BadTokenError("an index of at least 0", "Indices count from 1, or from 0; none is negative.")
+        raise _bad_token("an index of at least 0", "Indices count from 1, or from 0; none is negative.")
     if index >= np.iinfo(np.int64).max:
-        raise _BadTokenError("an index below 2**63 - 1")
+        raise _bad_token("an index below 2**63 - 1")
     if index <= previous:
         advice = "Sort each line by index and keep each index once."
-        raise _BadTokenError(f"an index above {previous}, the one before it", advice)
+        raise _bad_token(f"an index above {previous}, the one before it", advice)
     if not right:
         advice = "Write the value, or leave the index out if the value is 0."
-        raise _BadTokenError("a value after the colon", advice)
+        raise _bad_token("a value after the colon", advice)
     value = _number(_exact_float, right, "a number after the colon")
     if not math.isfinite(value):
-        raise _BadTokenError("a finite float64 value after the colon", "Fill in or drop missing values.")
+        raise _bad_token("a finite float64 value after the colon", "Fill in or drop missing values.")
     return index, value

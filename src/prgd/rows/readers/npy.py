@@ -17,6 +17,7 @@ from prgd.core.files import read_npz
 from prgd.core.types import Indices
 from prgd.rows.exact import as_float, canonical_csr, check_shape
 from prgd.rows.readers.cells import Found, Wanted, as_floats, check_numbers, ignored_note
+from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource, MemorySource, Source, cuts
 from prgd.rows.readers.text import as_labels
 
@@ -120,7 +121,8 @@ def read_npz_file(wanted: Wanted) -> Found:
     """Return X and y of an archive, or None for y if the archive has none and may lack it."""
     file = wanted.file
     try:
-        arrays = read_npz(file, {"X", "y", "format", "feature_names", *CSR_KEYS})
+        own = {"X"} if "X" in _names(file) else {"format", *CSR_KEYS}
+        arrays = read_npz(file, {"y", "feature_names", *own})
     except Exception as error:  # A damaged archive raises errors of many kinds.
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise ValueError(
@@ -157,6 +159,8 @@ def _names(file: Path) -> list[str]:
 def _chosen(X: Any, y: Any, wanted: Wanted, names: npt.NDArray[Any] | None) -> Found:
     """Return the columns of X that are wanted, all without a copy unless some are chosen."""
     file, d = wanted.file, X.shape[1]
+    if names is None and wanted.columns == Columns(is_labelled=wanted.columns.is_labelled):
+        return Found(X, y, lambda row: f"{file}, row {row}")  # Positions of millions of columns are no names.
     listed = [str(j) for j in range(d)] if names is None else names.astype(str).tolist()
     if len(listed) != d:
         raise ValueError(f"{file}: expected {d} feature_names, one for each column of X, got {len(listed)}.")
