@@ -269,6 +269,31 @@ def test_parameters_that_are_frozen_or_thawed_make_no_jump(scope):
             assert p.requires_grad or torch.equal(p, start)
 
 
+COMPILED = pytest.param("global", True, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize(("scope", "compiles"), [("global", 0), ("group", 0), ("matrix", 0), COMPILED])
+@pytest.mark.parametrize("options", [{}, {"relative_steps": True}, {"cautious": True, "project": True}])
+def test_a_layer_that_is_frozen_in_mid_phase_stays_as_it_is(monkeypatch, scope, compiles, options, is_held):
+    """Also if it holds a gradient of earlier, and momentum; a step that is recorded before is refused."""
+    members = [weight(3, 3, seed=1), weight(2, 2)]
+    optimizer = deep.PRGD(members, scope=scope, **(ALGORITHM_1 | {"T": 50, "lr": 0.1}), **options)
+    if compiles:
+        optimizer.step = torch.compile(optimizer.step, backend="aot_eager")
+    steps(optimizer, [0.5] * 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(deep.PRGD, "_capturing", lambda self: True)
+        steps(optimizer, [0.5])
+    members[0].requires_grad_(False)
+    before = [p.detach().clone() for p in members]
+    steps(optimizer, [0.5] * 30, members[0 if is_held else 1 :])
+    assert torch.equal(members[0], before[0])
+    assert not torch.equal(members[1], before[1])
+    with pytest.raises(RuntimeError, match="other parameters than the recorded step"):
+        optimizer.prepare()
+
+
 def test_a_relative_step_that_ends_at_0_is_not_taken():
     optimizer = PRGDSGD([w := nn.Parameter(torch.tensor([[2.0, 0.0]]))], lr=1.0, momentum=0.0)
     w.grad = torch.tensor([[1.0, 0.0]])  # W - R norm(u) = 0

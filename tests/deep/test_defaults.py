@@ -19,9 +19,8 @@ def train(make: Make, lr: float, *, batch: int = 0, adamw: bool = False) -> tupl
     x = torch.randn(128, 10, generator=generator)
     y = (x @ torch.randn(10, 3, generator=generator)).argmax(dim=1)
     torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Linear(10, 32, bias=False), torch.nn.ReLU(), torch.nn.Linear(32, 3, bias=False)
-    )
+    layers = torch.nn.Linear(10, 32, bias=False), torch.nn.ReLU(), torch.nn.Linear(32, 3, bias=False)
+    model = torch.nn.Sequential(*layers)
     kind = torch.optim.AdamW if adamw else torch.optim.SGD
     options = {} if adamw else {"momentum": 0.9}
     base = kind(model.parameters(), lr=lr, **options)
@@ -79,3 +78,18 @@ def test_losses_below_0_do_not_end_the_warm_up():
         w.grad = torch.ones(2, 2)
         optimizer.step(loss=-1.0)
     assert optimizer.warming_up
+
+
+def test_a_run_that_ends_in_the_warm_up_says_so_once(caplog):
+    w = torch.nn.Parameter(torch.ones(3))
+    optimizer = PRGD(torch.optim.SGD([w], lr=0.0))
+    for _ in range(32):
+        w.grad = torch.ones(3)
+        optimizer.step(loss=0.5)
+    optimizer.state_dict()
+    optimizer.state_dict()
+    assert (
+        caplog.text.count("PRGD was still warming up at step 32: its steps were those of the base alone") == 1
+    )
+    with pytest.raises(TypeError, match="PRGD wraps an optimizer"):
+        PRGD(lr=0.1)

@@ -1,14 +1,12 @@
 """Normalized margins by hand, the measured degree, and the modules that break homogeneity."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from prgd.deep.homogeneity import NotHomogeneousWarning, check_homogeneous, homogeneity_degree
-from prgd.deep.margins import Margins, normalize, normalized_margin
+from prgd.deep.margins import normalize, normalized_margin
 
 
 def network(bias=False):
@@ -47,19 +45,6 @@ def test_a_power_that_overflows_is_no_harm():
     assert np.isnan(normalize(np.array([1.0]), 0.0, 2.0)).all()
 
 
-def test_distribution():
-    margins = Margins(np.linspace(1.0, 5.0, 101), norm=2.0, degree=1.0)
-    assert margins.quantiles([0.0, 0.5, 1.0]) == {0.0: 0.5, 0.5: 1.5, 1.0: 2.5}
-    counts, edges = margins.histogram(4)
-    assert counts.sum() == 101
-    assert edges[0] == 0.5
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    axes = margins.plot()
-    assert axes.get_xlabel() == "margin / norm^1"
-
-
 def test_a_network_that_is_not_homogeneous_is_said(data):
     with pytest.warns(NotHomogeneousWarning, match="Linear with a bias"):
         normalized_margin(network(bias=True), [data])
@@ -89,12 +74,6 @@ def test_class_numbers_may_be_floats():
     margins = normalized_margin(model, [(x, torch.tensor([0, 1, 1]))]).margins
     floats = normalized_margin(model, [(x, torch.tensor([0.0, 1.0, 1.0]))]).margins
     np.testing.assert_array_equal(margins, floats)
-
-
-def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib: pip install '.\[report\]'"):
-        Margins(np.array([1.0]), 1.0, 1.0).plot()
 
 
 # The degree

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from prgd.deep.optim.loss import log_cross_entropy as log_cross_entropy
     from prgd.deep.optim.loss import log_exponential_loss as log_exponential_loss
     from prgd.deep.optim.loss import log_logistic_loss as log_logistic_loss
-    from prgd.deep.optim.loss_scaled_lr import LossScaledLR as LossScaledLR
     from prgd.deep.optim.ngd import GD as GD
     from prgd.deep.optim.ngd import NGD as NGD
     from prgd.deep.optim.prgd import PRGD as PRGD
@@ -33,7 +32,6 @@ _MODULES = {
     "margins": ("Margins", "normalized_margin"),
     "optim.hyperball": ("PRGDAdamW", "PRGDSGD"),
     "optim.loss": ("log_cross_entropy", "log_exponential_loss", "log_logistic_loss"),
-    "optim.loss_scaled_lr": ("LossScaledLR",),
     "optim.ngd": ("GD", "NGD"),
     "optim.prgd": ("PRGD",),
     "optim.running_loss": ("TrainingWarning",),

@@ -226,9 +226,8 @@ def _first_tensor(output: Any) -> Tensor:
 
 
 def _describe(name: str, module: nn.Module) -> str:
-    kind = type(module).__name__
     plain = isinstance(module, (nn.Linear, nn.modules.conv._ConvNd))
-    return f"{name or 'model'} ({kind}{' with a bias' if plain else ''})"
+    return f"{name or 'model'} ({type(module).__name__}{' with a bias' if plain else ''})"
 
 
 class FirstInputs:
@@ -260,12 +259,9 @@ def warn_of_vectors(parameters: list[Tensor]) -> None:
     vectors = [p for p in parameters if p.ndim == 1]
     if 1 < len(vectors) < len(parameters):
         warnings.warn(
-            f"{len(vectors)} of the {len(parameters)} parameters that PRGD rescales are vectors, such as one "
-            f"of {len(vectors[-1])} numbers: biases after the first layer or gains of normalisation layers. "
-            "A network with them is seldom homogeneous, and rescaling changes what it predicts. "
-            "prgd.deep.homogeneity_degree(model, x).broken_by names the modules; layers without them, "
-            "bias=False, are the remedy. scope='matrix', or a group with 'homogeneous': False, leaves "
-            "vectors out of the rescaling; with biases, predictions change still.",
+            f"{len(vectors)} of {len(parameters)} parameters are vectors (biases or gains): rescaling them "
+            "changes predictions. prgd.deep.homogeneity_degree(model, x).broken_by names the modules; use "
+            "bias=False, and scope='matrix' for gains.",
             NotHomogeneousWarning,
             stacklevel=2,
         )

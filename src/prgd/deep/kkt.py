@@ -11,14 +11,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from prgd.core.types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
-from prgd.deep.margins import class_numbers, normalize, pairs, parameter_norm
+from prgd.deep.margins import class_numbers, pairs, parameter_norm
 from prgd.deep.optim.tensors import gathered
 
 _NO_WEIGHT = -1e300  # logarithm of the weight of an empty sum: finite, since -inf minus -inf is NaN
@@ -67,11 +66,6 @@ class KKTResidual:
         return self.margin > 0.0
 
     @property
-    def normalized_margin(self) -> float:
-        """The smallest margin divided by ``norm**degree``."""
-        return float(normalize(np.array(self.margin), self.norm, self.degree))
-
-    @property
     def feasible_norm(self) -> float:
         """Norm of the parameters after the rescaling to a smallest margin of 1; infinite if there is none."""
         return self.norm * _feasible_factor(self.degree, self.margin)
@@ -80,11 +74,6 @@ class KKTResidual:
     def relative_epsilon(self) -> float:
         """``epsilon / feasible_norm``, which the units of data and parameters do not change."""
         return self.epsilon / self.feasible_norm if self.is_separated else math.inf
-
-    @property
-    def relative_delta(self) -> float:
-        """``delta / feasible_norm**2``, which the units of data and parameters do not change."""
-        return self.delta / self.feasible_norm**2 if self.is_separated else math.inf
 
 
 @dataclass

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prgd.core.errors import missing_package
 from prgd.core.types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
 
@@ -50,36 +49,6 @@ class Margins:
     def accuracy(self) -> float:
         """The fraction of the examples whose margin is positive."""
         return float((self.margins > 0.0).mean())
-
-    def quantiles(self, levels: Iterable[float] = (0.0, 0.01, 0.1, 0.5, 0.9, 1.0)) -> dict[float, float]:
-        """Return the quantiles of the normalized margins at some levels.
-
-        Examples
-        --------
-        >>> Margins(np.array([1.0, 3.0]), 2.0, 1.0).quantiles([0.0, 1.0])
-        {0.0: 0.5, 1.0: 1.5}
-        """
-        levels = list(levels)
-        return dict(zip(levels, np.quantile(self.normalized, levels).tolist(), strict=True))
-
-    def histogram(self, bins: int = 50) -> tuple[Array, Array]:
-        """Return the counts and edges of a histogram of the normalized margins, as `numpy.histogram`."""
-        return np.histogram(self.normalized, bins=bins)
-
-    def plot(self, axes: Any = None, bins: int = 50) -> Any:
-        """Draw the histogram with Matplotlib, on ``axes`` or on new axes, and return the axes."""
-        if axes is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise missing_package("A figure", "matplotlib", "report") from error
-            axes = plt.subplots()[1]
-        counts, edges = self.histogram(bins)
-        axes.stairs(counts, edges, fill=True)
-        axes.axvline(self.normalized_margin, color="black", linestyle="--", label="smallest")
-        axes.set(xlabel=f"margin / norm^{self.degree:g}", ylabel="examples")
-        axes.legend()
-        return axes
 
 
 def normalize(margins: Array, norm: float, degree: float) -> Array:

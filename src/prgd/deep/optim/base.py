@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Iterable
+from logging import getLogger
 from typing import Any
 
 import torch
@@ -155,3 +156,14 @@ def described_rate(group: dict[str, Any]) -> str:
         return "the rate of the base"
     began = "" if first is None or float(first) == float(rate) else f" and began at {float(first):g}"
     return f"lr, which is {float(rate):g}{began}"
+
+
+def tell_warm_up(reached: list[float]) -> None:
+    """Log, once, that a run or a saved state ends in the warm-up; ``reached``: t, the loss and its aim."""
+    if reached:
+        getLogger("prgd.deep").warning(
+            "PRGD was still warming up at step %d: its steps were those of the base alone, since the running "
+            "loss, %.3g, has not fallen below %g. Train for longer, or give warm_up a number of steps.",
+            *reached,
+        )
+        reached.clear()

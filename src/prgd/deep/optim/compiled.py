@@ -62,11 +62,7 @@ _step_outside = torch.compiler.disable(_step)  # type: ignore[no-untyped-call]
     **_TAGS,
 )
 def _step_operator(
-    values: list[Tensor],
-    gradients: list[Tensor],
-    with_gradient: list[int],
-    loss: Tensor | None,
-    number: int,
+    values: list[Tensor], gradients: list[Tensor], with_gradient: list[int], loss: Tensor | None, number: int
 ) -> None:
     """Take a step of the optimizer of this number from ``values``, along ``gradients``."""
     if values[0].is_cuda and torch.cuda.is_current_stream_capturing():

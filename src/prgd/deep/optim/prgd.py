@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import torch
 from torch import Tensor
 
-from prgd.core.checks import check_fraction, check_integer, check_positive, unknown
+from prgd.core.checks import check_fraction, check_integer, check_positive, time_after, unknown
 from prgd.deep.homogeneity import FirstInputs, warn_of_vectors
-from prgd.deep.optim.blocks import Scope
+from prgd.deep.optim.blocks import Blocks, Scope
 from prgd.deep.optim.radii import Radii
 from prgd.deep.optim.tensors import grouped, local, scale_
 from prgd.deep.optim.wrapper import Closure, Loss, Params, WarmUp, Wrapper
@@ -105,7 +105,7 @@ class PRGD(Wrapper):
 
     def __init__(
         self,
-        params: Params,
+        params: Params | None = None,
         *,
         R: Radius | str | float | None = None,
         T: Times | str | int = DEFAULT_TIMES,
@@ -118,6 +118,10 @@ class PRGD(Wrapper):
         project: bool | None = None,
         **sgd: Any,
     ) -> None:
+        if params is None:
+            raise TypeError(
+                "PRGD wraps an optimizer, PRGD(torch.optim.SGD(...)), or takes a model, PRGD(model, lr=0.1)."
+            )
         if on_rescale not in get_args(OnRescale):
             raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
         if relative_steps and project is False:
@@ -138,6 +142,7 @@ class PRGD(Wrapper):
         self.scope, self.relative_steps, self.k, self.paused = scope, relative_steps, 0, 0
         self._grows = False  # whether a cautious PRGD has entered a phase and not rescaled yet
         self._radii = Radii(self.param_groups, scope, self._dtype)
+        self._recorded: Blocks | None = None  # what a CUDA graph projects
         # The outputs of a network with so many layers grow as (1 + k/8)^0.25, whatever its depth.
         gentle = Polynomial(0.25 / self._radii.depth, scale=8.0)
         self.R: Radius = gentle if R is None and not relative_steps else radius
@@ -208,6 +213,7 @@ class PRGD(Wrapper):
         loss = self._evaluated(closure, loss, needs_loss=not self.rescale_due)
         # A captured CUDA graph holds the projected step alone: `prepare` does the rest before each replay.
         capturing = self._capturing()
+        self._recorded = self._radii.blocks if capturing else self._recorded
         if not capturing and self._starts_phase():  # t = T_k
             self._rescale()  # w(t + 1) = R_k w(t) / ||w(t)||
         elif self.relative_steps:
@@ -249,6 +255,8 @@ class PRGD(Wrapper):
         self._grow(capturing=False)
         if starts := self._starts_phase():
             self._rescale()
+        if self._recorded not in (None, self._radii.blocks):
+            raise RuntimeError("PRGD rescales other parameters than the recorded step: record it again.")
         return starts
 
     @torch.no_grad()
@@ -259,13 +267,13 @@ class PRGD(Wrapper):
 
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
-        self._radii.follow(self.param_groups)
         starts, is_due = False, self._is_phase_due
+        self._find_blocks(is_due)
+        self._radii.follow(self.param_groups)
         if is_due and self._caution is not None and self.k > 0 and not self._caution.loss_falls:
             self.paused += 1  # The schedule of a cautious PRGD stands still unless the loss falls.
         elif is_due:
-            self._check_time(self.k + 1)
-            self._radii.find_blocks(self.param_groups, self.k, self.R)
+            time_after(self.T, self.k + 1)
             self._radii.enter(self.k, self.R)
             starts = self.rescale_due
             self._grows = self._caution is not None and not self.relative_steps
@@ -275,12 +283,10 @@ class PRGD(Wrapper):
         self._advance()
         return starts
 
-    def _check_time(self, k: int) -> None:
-        """Raise if phase k - 1 would have no end."""
-        if self.T(k) <= self.T(k - 1):
-            raise ValueError(f"{self.T!r} does not advance: T({k}) <= T({k - 1}) = {self.T(k - 1)}.")
-        if self.T(k) % 1:
-            raise ValueError(f"T({k}) must be an integer; got {self.T(k)!r} of {self.T!r}. Round it.")
+    def _find_blocks(self, is_due: bool) -> None:
+        """Leave out at once what is frozen, which must not be scaled even once; look for more at t = T_k."""
+        if is_due or not all(p.requires_grad for p in self._radii.blocks.tensors):
+            self._radii.find_blocks(self.param_groups, self.k, self.R)
 
     def _check_homogeneity(self) -> None:
         """Warn if rescaling changes what the network predicts, as far as that can be seen."""
@@ -315,6 +321,7 @@ class PRGD(Wrapper):
         """Rescale a cautious PRGD that has entered a phase; a captured graph leaves that to `prepare`."""
         if self._grows and not capturing:
             self._grows = False
+            self._find_blocks(is_due=False)
             self._rescale()
 
     def _step_on_spheres(self, loss: Loss | None, capturing: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import Any, Literal
+from weakref import finalize
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from prgd.deep.optim.base import (
     dense_entries,
     described,
     described_rate,
+    tell_warm_up,
 )
 from prgd.deep.optim.compiled import compiled_step, registered
 from prgd.deep.optim.criterion import (
@@ -43,8 +45,7 @@ WarmUp = int | Literal["auto"]
 class Wrapper(torch.optim.Optimizer):
     """An optimizer around a base optimizer, with which it shares parameter groups and state.
 
-    Schedulers, `GradScaler`, ``zero_grad`` and ``add_param_group`` see the base's own groups. The wrapper's
-    own state (the step t, the number of skipped steps) is kept beside the base's state, never inside it.
+    Its own state (the step t, the number of skipped steps) is kept beside the base's, never inside it.
     """
 
     #: The base optimizer, which shares its parameter groups and state. Step the wrapper in its place.
@@ -64,13 +65,14 @@ class Wrapper(torch.optim.Optimizer):
         self._share()
         self.loss_scaled, self.t = loss_scaled, 0
         self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
+        finalize(self, tell_warm_up, reached := list[float]())
+        self._reached = reached  # t, the running loss and its aim, while the end of the warm-up is not known
         self.warm_up: int = NEVER if warm_up == "auto" else warm_up
         parameters = checked_parameters(self._parameters())
         device = parameters[0].device
         double = any(p.dtype == torch.float64 for p in parameters)
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
-        # Values that change between replays of a captured CUDA graph are kept on the device.
         self._plain_on_device = torch.empty((), dtype=torch.bool, device=device)
         self._set_plain(not loss_scaled or self.warm_up > 0)
         self.running_loss = RunningLoss(self._one)
@@ -107,10 +109,7 @@ class Wrapper(torch.optim.Optimizer):
         Parameters
         ----------
         closure : callable that evaluates the model again and returns the loss; optional.
-        loss : the mean loss whose gradient the parameters hold, a 0-dim tensor or a number. A loss-scaled
-            step needs it, unless a criterion of `watch` recorded it or a closure returns it. With
-            `GradScaler`, pass the loss before scaling; with several processes, the optimizer takes the
-            mean over them.
+        loss : the mean loss before `GradScaler`, which a loss-scaled step needs without `watch` or a closure.
         """
         if torch.compiler.is_compiling():
             return self._compiled_step(closure, loss)
@@ -129,10 +128,9 @@ class Wrapper(torch.optim.Optimizer):
         return loss
 
     def prepare(self) -> bool:
-        """Do the host's part of the next step; return whether that was all of it (a rescaling).
+        """Do the host's part of the next step, before the replay of a CUDA graph that holds a ``step``.
 
-        ``step`` does this part itself. Call ``prepare`` only before the replay of a CUDA graph that holds a
-        ``step``, since the schedules live on the host; replay the graph if ``prepare`` returns False.
+        Replay the graph if False comes back; True means that it was all of the step (a rescaling).
         """
         self._advance()
         return False
@@ -156,8 +154,10 @@ class Wrapper(torch.optim.Optimizer):
     def _read_running_loss(self) -> None:
         """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
         loss = self.running_loss.read()
-        if self._waits and loss is not None and 0.0 <= loss < SEPARATED:
-            self._waits, self.warm_up = False, self.t
+        if self._waits and loss is not None:
+            self._waits = not 0.0 <= loss < SEPARATED
+            self.warm_up = self.warm_up if self._waits else self.t
+            self._reached[:] = (self.t, loss, SEPARATED) if self._waits else ()
         elif self._caution is not None and loss is not None and self.t > self.warm_up:
             self._caution.adapt(loss, self.L_0)
         if self.t % WARN_EVERY == 0:
@@ -177,15 +177,14 @@ class Wrapper(torch.optim.Optimizer):
     def watch(self, criterion: Criterion, *, accumulate: Accumulate = "mean") -> Criterion:
         """Return a criterion like ``criterion`` that records its loss, so that ``step()`` needs none.
 
-        The loss is recorded when the backward pass goes through it. ``step(loss=loss)`` takes precedence
-        over recorded losses, and these over the value that a closure returns; ``step`` and ``zero_grad``
-        forget them. Validation passes and losses without a backward pass are not recorded.
+        The loss is recorded when the backward pass goes through it, not in validation. ``step(loss=loss)``
+        takes precedence over recorded losses, and these over a closure's; ``step`` and ``zero_grad`` forget.
 
         Parameters
         ----------
         criterion : module or function that returns the loss of a batch, a tensor of one number.
-        accumulate : what several losses between two steps are (gradient accumulation): with ``"mean"``,
-            losses of which the loop divides each by their number; with ``"sum"``, shares of one loss.
+        accumulate : what several losses between two steps are: with ``"mean"``, losses of which the loop
+            divides each by their number; with ``"sum"``, shares of one loss.
 
         Examples
         --------
@@ -238,6 +237,8 @@ class Wrapper(torch.optim.Optimizer):
 
     def _step_base(self, loss: Loss | None, capturing: bool) -> None:
         """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
+        for p in (p for p in self._parameters() if not p.requires_grad):
+            p.grad = None  # A base would step along a gradient of earlier, and move what is frozen.
         stepped = [p for p in self._parameters() if p.grad is not None]
         gradients: list[Any] = [p.grad for p in stepped]
         if not self._skips_on_device and any(gradient.is_sparse for gradient in gradients):
@@ -251,8 +252,7 @@ class Wrapper(torch.optim.Optimizer):
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
         """Return the factor of the gradient, and a number that is finite if the loss is usable.
 
-        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says. The number is checked in the
-        same kernel as the gradients, which saves a launch.
+        The factor is L_0 / loss, 1, or `Caution`'s. One kernel checks the number and the gradients.
         """
         if loss is None:
             return self._one, []
@@ -331,6 +331,7 @@ class Wrapper(torch.optim.Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the base's state and, under ``"prgd"``, the wrapper's; ``weights_only=True`` loads it."""
         shapes = [list(p.shape) for p in self._parameters()]
+        tell_warm_up(self._reached)
         return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
