@@ -51,7 +51,9 @@ def contents(folder: Path) -> dict[str, Any]:
             history = prgd.Result.load(path).history
             found |= {f"{name} {c}": history[c].tobytes() for c in history.columns if c not in TIMES}
             with np.load(path) as arrays:
-                found |= {f"{name} {k}": arrays[k].tobytes() for k in arrays.files if k != "history"}
+                found |= {
+                    f"{name} {k}": arrays[k].tobytes() for k in arrays.files if k not in ("history", "digest")
+                }
         elif path.name == "checkpoint.pt":
             import torch
 

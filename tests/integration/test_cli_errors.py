@@ -11,11 +11,11 @@ from command_line import call, write_three
 from test_cli_fit import write_files
 from test_cli_separability import TABLE
 
+from prgd.core.files import read_saved, write_saved
+
 
 def write_run() -> None:
     Path("bad.svm").write_text("+1 1:0.5\n-1 1:x\n")
-    Path("rows.csv").write_text("a,b,y\n1,2,0\n-1,2,1\n")
-    Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
     Path("file").touch()
 
 
@@ -25,11 +25,7 @@ def write_fit() -> None:
     Path("one.csv").write_text("a,y\n1,2\n2,2\n")
     Path("wide.csv").write_text("a,b,c,y\n1,2,3,4\n")
     Path("words.csv").write_text("a,b\n1,x\n2,y\n")
-    Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
-    Path("torn.parquet").write_bytes(b"PAR1")
     np.savez("narrow.npz", data=[1.0], indices=[0], indptr=[0, 1], shape=[1, 1])
-    np.savez("nan.npz", X=np.full((2, 2), np.nan))
-    np.savez("empty.npz", Z=np.ones((2, 2)))
     np.save("flat.npy", np.ones(2))
     call("fit", "rows.npz", "--out", "model.npz", "--quiet")
     change_model("old.npz", format="prgd-result-0")
@@ -38,12 +34,10 @@ def write_fit() -> None:
 
 
 def change_model(file: str, format: str | None = None, **changes: np.ndarray) -> None:
-    with np.load("model.npz", allow_pickle=False) as opened:
-        arrays = dict(opened) | changes
+    meta, arrays = read_saved("model.npz")
     if format is not None:
-        meta = json.loads(str(arrays["meta"])) | {"format": format}
-        arrays["meta"] = np.array(json.dumps(meta))
-    np.savez(file, **arrays)
+        changes["meta"] = np.array(json.dumps(meta | {"format": format}))
+    write_saved(file, arrays | changes)
 
 
 def write_everyday() -> None:
@@ -91,15 +85,11 @@ MISTAKES = {
         ("toy:0.3 --algorithm prdg", "Unknown algorithm 'prdg'. Did you mean prgd?"),
         ("toy:0.3 --warm-up 0", "Leave --warm-up out, or give e.g. --warm-up gd:1000."),
         ("toy:0.3 --warm-up gd", "--warm-up expects NAME:STEPS, e.g. gd:1000, or 0; got 'gd'"),
-        ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
         ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm gd --every 5", "--every does not apply to gd"),
         ("toy:0.3 --every 5 --phases every:5", "give one of them"),
-        ("toy:0.3 --every 1", "at least 2; got 1"),
-        ("toy:0.3 --radius geometrik:2", "Unknown radius 'geometrik'. Did you mean geometric?"),
         ("toy:0.3 --algorithm ngd --eta -1", "--eta must be a finite number above 0; got -1.0"),
         ("toy:0.3 --algorithm ngd --gap 0", "--gap must be a finite number above 0; got 0.0"),
-        ("toy:0.3 --algorithm ngd --loss hinge", "Unknown loss 'hinge'. Known: exponential, logistic"),
         ("toy:0.3 --algorithm ngd --scale min", "--scale must be 'max' or 'none'; got 'min'"),
         ("toy:0.3 --algorithm ngd --max-memory 1M", "--max-memory is for --out-of-core"),
         ("toy:0.3 --algorithm ngd --label y", "--label is for files"),
@@ -108,15 +98,11 @@ MISTAKES = {
         ("toy --algorithm ngd", "Expected toy:MARGIN, e.g. toy:0.3; got 'toy'"),
         ("digits:0,x --algorithm ngd", "got 'digits:0,x'"),
         ("cancer:1 --algorithm ngd", "Expected cancer; got 'cancer:1'"),
-        ("bad.svm --algorithm ngd", "bad.svm, line 2: expected a number after the colon, got '1:x'"),
         ("bad.svm --algorithm ngd --out-of-core", "bad.svm, line 2:"),
         ("bad.svm --algorithm ngd --out-of-core --label y", "can be chosen in Parquet files only"),
         ("bad.svm --algorithm ngd --out-of-core --max-memory much", "such as 64M or 2G; got 'much'"),
-        ("rows.csv --algorithm ngd --label z", "Columns: a, b, y"),
-        ("rows.csv --algorithm ngd --out-of-core", "unknown kind of file"),
         ("toy:0.3 --algorithm ngd --out file/folder", "Cannot write to the output folder 'file/folder'"),
         ("toy:0.3 --algorithm ngd --resume none.npz", "found no file none.npz"),
-        ("toy:0.3 --algorithm ngd --resume torn.npz", "torn.npz: not a whole prgd result file"),
         ("toy:0.3 --algorithm ngd --threads 0", "Invalid value for '--jobs'"),
         ("toy:0.3 --algorithm ngd --steps many", "Invalid value for '--steps'"),
         ("toy:0.3 --algorithm ngd --stepz 5", "--stepz"),
@@ -142,26 +128,23 @@ MISTAKES = {
         ("fit rows.csv --separator 5", "--separator must be one character"),
         ("fit rows.csv --format xls", "Unknown format 'xls'"),
         ("fit rows.csv --missing zero", "Unknown treatment of missing values 'zero'"),
-        ("separability one.csv", "The labels must hold two classes; got 1"),
         ("predict none.npz rows.npz", "a file that prgd fit --out wrote; found none at none.npz"),
         ("predict rows.csv rows.npz", "wrote; rows.csv is none. MODEL comes first: prgd predict MODEL DATA."),
         (
             "predict rows.npz rows.npz",
-            "rows.npz: expected a model of prgd, got an archive of other arrays. MODEL comes first",
+            "rows.npz: expected a file that prgd saved, got an archive of other arrays. MODEL comes first",
         ),
         ("predict old.npz rows.npz", "old.npz: not a whole model file of prgd (format 'prgd-result-0'"),
-        ("predict mixed.npz rows.npz", "mixed.npz: not a whole model file of prgd (vectors of one space"),
+        (
+            "predict mixed.npz rows.npz",
+            "mixed.npz: not a whole model file of prgd (w_lower is float64 of shape",
+        ),
         ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
         ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
         ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
         ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
         ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
-        ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
         ("predict model.npz flat.npy", "The data must be a matrix of shape (rows, columns)"),
-        ("predict model.npz empty.npz", "expected the keys X and y"),
-        ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
-        ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
-        ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
         ("predict model.npz rows.npz --label y", "chooses a column of a CSV, TSV or Parquet file"),
         ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
     ],

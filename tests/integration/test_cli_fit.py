@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,8 @@ def test_every_kind_of_file_gives_the_same_model():
     ]
     for command in commands:
         rows = table(call("fit", *command, "--out", "model.npz", "--force").stdout)
-        assert ("read in parts" in rows["data"]) == ("--out-of-core" in command)
+        held = "read in parts" if "--out-of-core" in command else "sparse" if "svm" in command[0] else "dense"
+        assert rows["data"] == f"rows, 5 x 2, {held}"
         kept = model()
         assert kept.classes.tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
         np.testing.assert_allclose(kept.coef, prgd.max_margin(X, KIND).coef, rtol=1e-5)
@@ -136,7 +138,31 @@ def test_predict_writes_the_classes_of_the_user(scores):
         np.testing.assert_allclose(values, X @ expected.coef + expected.intercept, rtol=1e-5)
     said = table(call(*args, "--out", "p.csv").stdout)
     assert said == {"rows": "5", "predictions": "a: 2, b: 3", "accuracy": "1 (5 of 5)", "file": "p.csv"}
-    assert Path("p.csv").read_text() == found.stdout
+    written = list(csv.DictReader(io.StringIO(Path("p.csv").read_text())))
+    assert list(written[0]) == ["u", "v", "kind", "prediction", "score"]
+    assert [row["prediction"] for row in written] == KIND
+
+
+def test_the_error_of_a_messy_table_has_the_command_that_fits_it():
+    cells = [
+        (f"C{k}", f"2024-01-{k + 10}", ["Oslo", "Rome"][k % 2], k, ["no", "yes"][k > 9]) for k in range(20)
+    ]
+    lines = ["id,day,town,age,left", *(",".join(map(str, row)) for row in cells)]
+    Path("messy.csv").write_text("\n".join(lines).replace("C7,2024-01-17,Rome,7", "C7,2024-01-17,Rome,"))
+    said = call("fit", "messy.csv", "--label", "left", code=2).stderr
+    assert "text in id (20 texts), day (dates), town (2 texts) and missing values in age (1 rows)" in said
+    formula = ["fit", "messy.csv", "--formula", "left ~ poly(age, 2) + town", "--missing", "drop"]
+    for fit in (shlex.split(said.partition(": prgd ")[2]), formula):
+        call(*fit, "--scale", "--out", "m.npz", "--force")
+        call("predict", "m.npz", "messy.csv", "--id", "id", "--out", "p.csv")
+        rows = list(csv.reader(io.StringIO(Path("p.csv").read_text())))
+        assert [row[:2] for row in rows[1:]] == [[r[0], "" if r[3] == 7 else r[4]] for r in cells]
+        assert facts("predict", "m.npz", "messy.csv")["accuracy"] == 1.0
+        Path("new.csv").write_text("age,town\n3,Paris\n")
+        assert (
+            "'Paris' is none of those of the fit, Oslo, Rome"
+            in call("predict", "m.npz", "new.csv", code=2).stderr
+        )
 
 
 def test_predict_with_and_without_labels():
@@ -175,21 +201,13 @@ def test_classes_with_commas_are_quoted():
 # Separability
 
 
-def test_separability_explains():
-    found = call("separability", "digits:0,1").stdout
-    assert found.startswith("separable: separation is complete, so all ")
-    assert "complete separation: a hyperplane has each of the 360 rows strictly on its correct side." in found
-    Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n0,1\n3,1\n")
-    assert call("separability", "same.csv").stdout.startswith("not separable: ")
-    assert "through the origin" in call("separability", "same.csv", "--no-intercept").stdout
-
-
 def test_separability_as_json():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,4,1\n")
     found = facts("separability", "same.csv")
     assert (found["verdict"], found["is_separable"]) == ("quasi-separable", False)
     assert found["dual_weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
     assert (found["separated_rows"], found["boundary_rows"]) == ([2], [0, 1])
+    assert "through the origin" in call("separability", "same.csv", "--no-intercept").stdout
     found = facts("separability", "toy:0.3")
     assert (found["verdict"], found["is_separable"], len(found["coef"])) == ("separable", True, 2)
     assert found["residual"] is found["dual_weights"] is None

@@ -1,12 +1,13 @@
 """``prgd separability`` with a formula, a family and weights."""
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
-from command_line import Terminal, call, posix
+from command_line import RUNNER, Terminal, call, posix, refused
+
+from prgd.cli.app import app
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")
@@ -109,21 +110,44 @@ def test_dropped_rows_change_no_verdict(formula, family):
     assert found["limiting_rows"] == [row + (row >= 3) for row in expected["limiting_rows"]]
 
 
+def test_python_code_in_a_formula_is_run_if_it_is_trusted():
+    args = "separability", "rows.csv", "--formula", "sick ~ np.cbrt(dose)"
+    said = call(*args, code=2).stderr
+    assert "np.cbrt(dose) is Python code" in said
+    assert said.count("\n") == 1
+    assert "np.cbrt(dose)" in call(*args, "--formula-python").stdout
+    assert "--formula-python" in call("separability", "--help").stdout
+
+
+HOSTILE = "\x1b[2Jevil\u202e\x08\x07<script>"
+
+
+def test_names_are_shown_and_not_obeyed():
+    """Columns, classes and files with terminal escapes, in tables, notes, warnings and errors."""
+    file = f"{HOSTILE}.csv"
+    rows = "".join(f"{k},{k % 3},{HOSTILE if k > 2 else 'no'}\n" for k in range(6))
+    Path(file).write_text(f"{HOSTILE},id,y\n{rows}")
+    Path("short.csv").write_text(f"{HOSTILE},y\n1,{HOSTILE}\n,b\n")
+    calls = [["fit", file, "--out", "m.npz"], ["run", file, "--steps", "3"], ["separability", file]]
+    calls += [
+        ["predict", "m.npz", file, "--out", "p.csv"],
+        ["fit", "short.csv"],
+        ["separability", "short.csv"],
+    ]
+    calls += [["fit", file, "--label", HOSTILE + "x"], ["fit", f"no{file}"], ["fit", file, f"--{HOSTILE}"]]
+    calls += [["separability", file, "--formula", f"y ~ `{HOSTILE}`"], ["fit", "short.csv", "--debug"]]
+    for arguments in calls:
+        found = RUNNER.invoke(app, arguments, prog_name="prgd")
+        assert found.exit_code in (0, 1, 2)
+        for text in (found.stdout, found.stderr):
+            assert not set(text) & {"\x1b", "\x07", "\x08", "\u202e"}, arguments
+        assert r"\x1b[2Jevil\u202e\x08\x07<script>" in found.stdout + found.stderr, arguments
+
+
 def test_text_columns_as_people_have_them():
     Path("rows.csv").write_text("sick;dose;ok\nTRUE;1,5;none\nFALSE;2,5;x\nTRUE;3,5;x\nFALSE;0,5;none\n")
     found = verdicts("rows.csv", "--formula", "sick ~ dose + ok", "--decimal", ",")
     assert list(found) == ["(Intercept)", "dose", "ok[T.x]"]
-
-
-@pytest.mark.skipif("PRGD_DATA" not in os.environ, reason="PRGD_DATA names no folder of real data")
-def test_published_sets():
-    folder = Path(os.environ["PRGD_DATA"]) / "separation"
-    found = verdicts(folder / "endometrial.csv", "--formula", "HG ~ NV + PI + EH")
-    assert found == {"(Intercept)": "finite", "NV": "+inf", "PI": "finite", "EH": "finite"}
-    formula = "cbind(grahami, opalinus) ~ height + diameter + light + time"
-    assert set(verdicts(folder / "lizards.csv", "--formula", formula).values()) == {"finite"}
-    found = verdicts(folder / "silvapulle1981.csv", "--formula", "y ~ ghqs")
-    assert found == {"(Intercept)": "-inf", "ghqs": "+inf"}
 
 
 @pytest.mark.slow
@@ -134,3 +158,20 @@ def test_stages_are_shown_on_a_terminal_alone():
     assert re.search(r"separability  (reading|\d).*0:00:0", terminal.seen)
     assert "drug[T.b]    +inf" in terminal.seen
     assert call("separability", "rows.csv", "--formula", "sick ~ dose + drug").stderr == ""
+
+
+def test_a_fit_is_printed_and_written():
+    model = "rows.csv", "--formula", "sick ~ dose + drug", "--weights", "weight"
+    said = call("separability", *model, "--fit").stdout
+    assert said.startswith("quasi-separable")
+    assert re.search(r"\ndrug\[T.b\] +\+inf +-\d.\d+ +\+inf +\d", said)
+    table = facts(*model, "--fit")["fit"]["table"]
+    assert [line["estimate"] for line in table][2] == "+inf"
+    call("separability", *model, "--fit", "firth", "--csv", "fit.csv")
+    assert list(pd.read_csv("fit.csv").verdict) == list(EXPECTED.values())
+    assert pd.read_csv("fit.csv").estimate.between(-9, 9).all()
+    assert "give --fit too" in refused("separability", *model, "--csv", "fit.csv")
+    grades = "rows.csv", "--formula", "dose ~ count", "--family", "ordinal", "--fit", "firth"
+    said = call("separability", *grades, code=2)
+    assert "got an ordinal one" in said.stderr
+    assert "separable" in said.stdout  # The verdict is printed first.

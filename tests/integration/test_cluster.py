@@ -160,6 +160,7 @@ def test_partitions_that_do_not_fit_together_are_named(tmp_path):
     refused([good, delayed(X)], ValueError, "all partitions come with labels or none; partition 1 has none")
     refused([good, delayed((X, np.where(y > 0, np.nan, 1)))], ValueError, "partition 1: y has a label")
     refused([good, delayed((X, y, -np.ones(90)))], ValueError, "partition 1: sample_weight must be finite")
+    refused([good, delayed((X, y.astype(str)))], ValueError, "y mixes numbers and text")
     refused([delayed((X, y, np.zeros(90)))], ValueError, "sample_weight is zero everywhere")
     refused([delayed((X, np.ones(90)))], ValueError, "two classes; got 1")
     refused([delayed((X, np.arange(90)))], ValueError, "at most 50 classes; got 90. Is this the label column")
@@ -192,9 +193,7 @@ def test_an_entry_that_is_not_finite_is_named_with_its_partition():
 def test_no_scheduler_and_no_worker():
     from distributed import Client
 
-    with pytest.raises(
-        ConnectionError, match=r"No Dask scheduler answered at tcp://127\.0\.0\.1:1 within 0\.3 s"
-    ):
+    with pytest.raises(ConnectionError, match=r"No Dask scheduler answered at tcp://127\.0\.0\.1:1 within 0"):
         open_cluster([delayed((X, y))], client="tcp://127.0.0.1:1", connect_timeout=0.3)
     with (
         Client(processes=False, n_workers=0, dashboard_address=":0", set_as_default=False) as client,

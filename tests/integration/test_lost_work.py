@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +122,7 @@ def full_disk(monkeypatch):
     opened = Path.open
 
     def on_full_disk(path, mode="r", *args, **options):
-        if "w" not in mode:
+        if "x" not in mode:
             return opened(path, mode, *args, **options)
         buffer = io.BufferedWriter(FullFile(path, "w"))
         return buffer if "b" in mode else io.TextIOWrapper(buffer, **options)
@@ -212,19 +212,39 @@ def test_atomic_write_keeps_permissions_and_removes_leftovers(tmp_path):
     file = tmp_path / "[odd] name.txt"
     file.write_text("old")
     file.chmod(0o640)
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    numbers = (ended.pid, f"{os.getpid()}1", os.getppid())
-    leftover, young, running = (tmp_path / f".{file.name}.{number}.tmp" for number in numbers)
-    for path in (leftover, young, running):
+    leftover, young = (tmp_path / f".{file.name}.{number}.tmp" for number in range(2))
+    for path in (leftover, young):
         path.write_text("half")
-    for path in (leftover, running):
-        os.utime(path, (0, 0))
+    os.utime(leftover, (0, 0))
     with atomic_write(file, "w") as stream:
         stream.write("new")
     assert file.read_text() == "new"
     assert file.stat().st_mode & 0o777 == 0o640
-    assert [path.exists() for path in (leftover, young, running)] == [False, True, True]
+    assert [path.exists() for path in (leftover, young)] == [False, True]
+
+
+SAVERS = """
+import time, prgd
+from concurrent.futures import ThreadPoolExecutor
+from prgd.estimators.model import Model
+X, y = [[0.0], [1.0], [3.0]], [-1, -1, 1]
+result, batch = prgd.max_margin(X, y), prgd.max_margin_batch(X, [[-1], [-1], [1]])
+end = time.monotonic() + 1.5
+def save_and_load(_):
+    while time.monotonic() < end:
+        for value in (result, batch, Model(result.classes, (result,))):
+            value.save(type(value).__name__)
+            type(value).load(type(value).__name__)
+        prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=1, save="run")
+with ThreadPoolExecutor(3) as threads:
+    list(threads.map(save_and_load, range(3)))
+"""
+
+
+def test_threads_and_processes_save_to_one_path_whole_or_not_at_all():
+    with ThreadPoolExecutor(2) as processes:
+        list(processes.map(lambda _: python("-c", SAVERS), range(2)))
+    assert sorted(path.name for path in Path().iterdir()) == ["BatchResult", "Model", "Result", "run"]
 
 
 def test_an_error_about_another_file_keeps_its_words(tmp_path):

@@ -191,9 +191,7 @@ def test_a_file_without_a_header_says_what_its_label_is():
     result, said = fit("bare.csv")
     counts = data.y.value_counts()
     first = data.y[0]
-    assert said.startswith(
-        "Note: bare.csv has no header: its last column, 3 counted from 0, is taken as the label"
-    )
+    assert said.startswith("Note: bare.csv has no header: its last column, 3 counted from 0, is taken as the")
     assert f"{first} ({counts[first]} rows), {-first} ({counts[-first]} rows)" in said
     assert "--label" in said
     assert result.feature_names is None
@@ -225,11 +223,17 @@ def test_labels_that_do_not_fit_are_refused():
     Path("rows.svm").write_text("1 1:1\n-1 1:-1\n")
     np.save("y.npy", np.ones(3))
     Path("empty.txt").write_text("")
+    Path("Y.csv").write_text("1,-1\n" * 40)
     for args, said in [
         ("X.npy", "Give a file of them with --labels FILE"),
         ("X.npy --out-of-core", "Give a file of them with --labels FILE"),
         ("X.npy --labels y.npy", "y.npy: has 3 labels, and X.npy has 40 rows"),
         ("X.npy --labels y.npy --out-of-core", "one label for each of the 40 rows; got 3"),
+        (
+            "X.npy --labels X.npy",
+            f"X.npy has {len(NAMES)} labels for each row; expected one. Python fits all of",
+        ),
+        ("X.npy --labels Y.csv", "prgd.max_margin_batch(X, numpy.loadtxt('Y.csv', delimiter=','))"),
         ("X.npy --labels none.npy", "Expected a file of labels at none.npy"),
         ("X.npy --labels empty.txt", "empty.txt, line 1: expected a label"),
         ("rows.csv --labels y.npy", "column 'y' beside the labels of another file"),
@@ -294,7 +298,7 @@ def test_cluster_equals_the_plain_fit_without_tracebacks():
     result, _ = fit("X.npy", "--labels", "y.txt", "--cluster", address)
     same_fit(result, fit("X.npy", "--labels", "y.txt")[0])
     for args, said in [
-        (["X.npy", "--labels", "X.npy"], "y must hold one label for each of the 40 rows"),
+        (["X.npy", "--labels", "X.npy"], "X.npy has 3 labels for each row; expected one"),
         (["X.npy", "--label", "y"], "the label column can be chosen in Parquet files only"),
     ]:
         assert said in call("fit", *args, "--cluster", address, code=2).stderr
@@ -433,7 +437,7 @@ def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
     given = ["fitted.npz", file, "--missing", "drop"]
     rows = table(call("predict", *given, "--scores", "--out", "p.csv").stdout)
     assert (rows["rows"], rows["accuracy"]) == (f"{N}, 2 of them dropped", f"1 ({N - 2} of {N - 2})")
-    lines = Path("p.csv").read_text().splitlines()
+    lines = [line.split(",", 4)[4] for line in Path("p.csv").read_text().splitlines()]
     assert lines == [*whole[:4], ",", whole[5], ",", *whole[7:]]
     found = facts("predict", *given)
     assert (found["n"], found["predictions"][3], found["decision_function"][3]) == (N, None, None)
@@ -448,7 +452,6 @@ def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
     [
         ("p0", [], "got 'p0': text. Leave the column out (--drop 'the id'), or encode it as numbers."),
         ("2024-05-01", [], "got '2024-05-01': text. Leave the column out (--drop 'the id')"),
-        ("$1", [], "got '$1': text."),
         ("1e400", [], "got '1e400': infinite, or too large for its type of floating-point number."),
         ("inf", [], "got 'inf': infinite"),
         ("12345678901234567", [], "Leave the column out if it is an identifier (--drop 'the id'). Subtract"),

@@ -4,8 +4,11 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shared import python
+
+import prgd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "out_of_core.py"
 
@@ -20,7 +23,7 @@ pytestmark = [
 
 def test_a_file_four_times_the_allowed_memory_is_fitted_as_in_memory(tmp_path):
     report = tmp_path / "report.json"
-    options = ["--kinds", "npy", "--allow", "208MB", "--size", "840MB", "--steps", "3"]
+    options = ["--kinds", "npy", "--allow", "240MB", "--size", "970MB", "--steps", "3"]
     python(SCRIPT, *options, "--dir", tmp_path, "--json", report)
     (row,) = json.loads(report.read_text())
     assert "error" not in row, row["error"]
@@ -34,3 +37,12 @@ def test_a_file_four_times_the_allowed_memory_is_fitted_as_in_memory(tmp_path):
     assert row["bounds_difference"] <= 1e-12
     assert row["is_met"]
     assert not list(tmp_path.glob("prgd-out-of-core-*"))
+
+
+def test_the_name_of_a_file_stands_for_its_rows(tmp_path):
+    X, y = prgd.datasets.digits(0, 1)
+    np.save(tmp_path / "acts.npy", X)
+    found = prgd.max_margin(str(tmp_path / "acts.npy"), y)
+    assert found.status is prgd.Status.CERTIFIED
+    assert found.check(tmp_path / "acts.npy", y).is_valid
+    assert found.score(tmp_path / "acts.npy", y) == 1.0

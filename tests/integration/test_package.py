@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import pkgutil
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(prgd.__path__, "prgd.") if not 
         ("import prgd", HEAVY),
         ("import prgd.cli", ["numba", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "torch"]),
         ("import prgd; prgd.datasets.digits(0, 1)", ["sklearn"]),
-        ("from prgd.cli.doctor import diagnose; diagnose(False)", ["torch", "jax", "pandas", "dask"]),
+        ("from prgd.cli.doctor import diagnose; diagnose()", ["torch", "jax", "pandas", "dask"]),
     ],
 )
 def test_what_is_not_used_is_not_imported(code, absent):
@@ -46,18 +45,6 @@ def test_submodules_are_imported_when_they_are_asked_for():
 def test_docstring_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
-
-
-@pytest.mark.parametrize("name", [n for n in prgd.__all__ if callable(getattr(prgd, n))])
-def test_public_names_are_documented(name):
-    assert getattr(prgd, name).__doc__
-
-
-def test_versions_agree():
-    meta = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert meta["project"]["version"] == prgd.__version__
-    assert f"version: {prgd.__version__}" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {prgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/certificates.md", "docs/jax.md"])

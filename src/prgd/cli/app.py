@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -20,6 +21,16 @@ from prgd.core.errors import paper_hint
 
 class OneLineErrors(TyperGroup):
     """Print a mistake in the command line as one line, like any other error."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments of a command; ``--json`` and ``--fit`` have values that may be left out."""
+        if "--json" in args:
+            place = args.index("--json") + 1
+            args[place:place] = [] if re.match(r"[^-]|-$", "".join(args[place : place + 1])) else ["-"]
+        if args[:1] == ["separability"] and "--fit" in args:
+            place = args.index("--fit") + 1
+            args[place:place] = [] if args[place : place + 1] in (["firth"], ["limit"]) else ["limit"]
+        return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Parse the arguments, run the command, and exit."""

@@ -22,7 +22,7 @@ import typer
 
 import prgd
 from prgd.cli import options, outcome
-from prgd.core.checks import check_parent
+from prgd.core.checks import check_parent, printable
 from prgd.core.files import OtherFileError
 from prgd.estimators.model import Model
 from prgd.rows.out_of_core import DEFAULT_MEMORY
@@ -207,7 +207,7 @@ class MarginOptions(SeparatorOptions):
 
 def say(line: str) -> None:
     """Print one line on standard error."""
-    print(" ".join(line.splitlines()), file=sys.stderr, flush=True)
+    print(printable(" ".join(line.splitlines())), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -229,7 +229,7 @@ def one_line_errors(debug: bool, json: str | None = None) -> Iterator[None]:
             raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             if debug:
-                traceback.print_exc()
+                print(printable(traceback.format_exc()), file=sys.stderr)
             text = in_options(str(error))
             # Errors of other files than standard output have their names, or a sentence of their own.
             is_full = isinstance(error, OSError) and error.args[:1] == (errno.ENOSPC,) and not error.filename
@@ -365,6 +365,7 @@ def kind_of(rows: Any) -> str:
 
 def print_table(rows: list[tuple[str, str]]) -> None:
     """Print names and values: as a table on a terminal, else as one line each."""
+    rows = [(printable(name), printable(value)) for name, value in rows]
     if not sys.stdout.isatty():
         for name, value in rows:
             print(f"{name}: {value.replace(chr(10), ', ')}")

@@ -7,7 +7,7 @@ import difflib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -19,7 +19,7 @@ import numpy as np
 
 import prgd
 from prgd import datasets
-from prgd.cli.common import FileOptions, RowsOptions, class_text, say
+from prgd.cli.common import FileOptions, RowsOptions, SeparatorOptions, class_text, say
 from prgd.cli.options import options_of
 from prgd.core.checks import as_option, unknown
 from prgd.core.types import Array
@@ -33,6 +33,7 @@ from prgd.rows.readers.text import BROKEN_STREAM, compression, open_stream
 Load = Callable[..., datasets.Dataset]
 Read = TypeVar("Read", datasets.Dataset, Frame)
 
+ENGINE = ("out_of_core", "max_memory", "n_jobs")  # options of engines, which hold binomial rows alone
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -128,6 +129,17 @@ def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> da
     return found
 
 
+def check_formula_options(options: SeparatorOptions) -> None:
+    """Raise ``ValueError`` for options that say what a formula says."""
+    named = "data without --formula: that names the columns. Leave one out."
+    refuse(options, ("label", "labels", "features", "drop"), named)
+    refuse(options, ENGINE, "binomial data without --formula; got --formula. Leave one out.")
+    if not options.fit_intercept:
+        raise ValueError("--no-intercept is for data without --formula. Write - 1 in the formula instead.")
+    if options.missing not in ("refuse", "drop"):
+        raise ValueError(f"--formula takes --missing refuse or drop; got {options.missing}.")
+
+
 def open_frame(data: str, options: FileOptions, used: Callable[[list[str]], Sequence[str]]) -> Frame:
     """Return the columns of DATA that a formula uses; ``used`` chooses them among all names."""
     if built_in(data) is not None:
@@ -156,16 +168,17 @@ def tell(note: str, options: FileOptions) -> None:
 
 
 class Opened(NamedTuple):
-    """What DATA names: rows with their labels; X and the means for missing values if it was read whole."""
+    """What DATA names: rows with labels; if it was read whole, X and what `Model` keeps for other data."""
 
     name: str
     rows: Rows
     X: Any = None
     feature_means: Array | None = None
+    recipe: Mapping[str, Any] = {}
 
 
-def open_data(data: str, options: RowsOptions) -> Opened:
-    """Return the rows of the data set that DATA names."""
+def open_data(data: str, options: RowsOptions, *, used_only: bool = False) -> Opened:
+    """Return the rows of the data set that DATA names; ``used_only`` is that of `load_labelled`."""
     memory, jobs = _memory(options), options.n_jobs
     if options.out_of_core:
         built_in(data, options, "out_of_core")
@@ -177,7 +190,7 @@ def open_data(data: str, options: RowsOptions) -> Opened:
         tell_ids(rows, options)
         opened = Opened(file.stem, rows)
     else:
-        dataset = load_labelled(data, options)
+        dataset = load_labelled(data, options, used_only=used_only)
         rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
         opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means)
     classes = rows.labels.classes
@@ -190,8 +203,12 @@ def open_data(data: str, options: RowsOptions) -> Opened:
     return opened
 
 
-def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
-    """Return the data set that DATA names, read whole, with its labels of two or more classes."""
+def load_labelled(data: str, options: RowsOptions, *, used_only: bool = False) -> datasets.Dataset:
+    """Return the data set that DATA names, read whole, with its labels of two or more classes.
+
+    ``used_only`` leaves out columns that are zero in every row: the indices of a LIBSVM file may leave
+    millions of them between others.
+    """
 
     def load(file: Path, **given: Any) -> datasets.Dataset:
         is_npy = (given["format"] or file.suffix.lower()[1:]) == "npy"
@@ -202,8 +219,23 @@ def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
     _memory(options)
     dataset = load_data(data, options, load)
     _check_labels(data, dataset.y, options)
+    if used_only and hasattr(dataset.X, "tocsr"):
+        dataset = _with_used_columns(dataset, options)
     tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
     return dataset
+
+
+def _with_used_columns(dataset: datasets.Dataset, options: FileOptions) -> datasets.Dataset:
+    """Return sparse data without the columns that are zero in every row; the others keep their names."""
+    X: Any = dataset.X
+    n, d = X.shape
+    used, places = np.unique(X.indices, return_inverse=True)
+    if not 0 < used.size < d:
+        return dataset
+    tell(f"{d - used.size:,} of {d:,} columns are zero in every row: aliased, and left out.", options)
+    named = tuple(dataset.feature_names[j] if dataset.feature_names else f"x{j}" for j in used.tolist())
+    columns = type(X)((X.data, places, X.indptr), shape=(n, used.size))
+    return replace(dataset, X=columns, feature_names=named)
 
 
 def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:

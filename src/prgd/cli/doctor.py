@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
-import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 
 import prgd
 from prgd.cli import outcome
-from prgd.cli.common import Debug, one_line_errors, output_option, print_table, with_options
+from prgd.cli.common import Debug, one_line_errors, print_table, with_options
 from prgd.cli.options import from_options, options_of
 from prgd.core.errors import missing_package
 from prgd.core.threads import cores, default_threads, physical_memory
@@ -34,47 +31,37 @@ EXTRAS = {
 }
 # One module of kernels in each package that has some: Numba chooses a cache folder for each package.
 KERNELS = ("prgd.rows._kernels", "prgd.solvers._kernels")
-THREAD_VARIABLES = ("PRGD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# A library that looks for devices may hang or crash, and JAX reserves memory: each has a process of its own.
-PROBES = {
-    "torch": "[torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]",
-    "jax": "[f'{d.platform}:{d.id} {d.device_kind}' for d in jax.devices()]",
-}
-MAX_PROBE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class DoctorOptions:
     """Options of ``prgd doctor``."""
 
-    devices: bool = output_option(
-        True, "Import PyTorch and JAX, which takes seconds, and ask for their devices."
-    )
     json: str | None = outcome.json_option()
 
 
 @with_options(options_of(DoctorOptions))
 def doctor_command(debug: Debug = False, **given: Any) -> None:
-    """Say what is installed, which devices and threads there are, and where compiled kernels are kept.
+    """Say what is installed, which threads there are, and where compiled kernels are kept.
 
-    What is missing or wrong comes last, with the command that repairs it.
+    Extras that are not installed are optional. What is missing or wrong comes last, with the command that
+    repairs it.
 
     Example: prgd doctor --json -
     """
     with one_line_errors(debug, given["json"]):
         o = from_options(DoctorOptions, given)
         outcome.check_json(o.json)
-        facts = diagnose(o.devices)
+        facts = diagnose()
         if outcome.is_printed(False, o.json):
             print_table(lines(facts))
         outcome.write_json(o.json, facts)
 
 
-def diagnose(with_devices: bool) -> Facts:
+def diagnose() -> Facts:
     """Return all facts, under the keys of ``--json``."""
     core, extras = packages()
     threads, caches = thread_facts(), [kernel_cache(module) for module in KERNELS]
-    devices = device_facts() if with_devices else {}
     return {
         "prgd": {"version": prgd.__version__, "folder": str(Path(prgd.__file__).parent)},
         "python": {
@@ -85,10 +72,10 @@ def diagnose(with_devices: bool) -> Facts:
         },
         "packages": core,
         "extras": extras,
-        "devices": devices,
         "threads": threads,
         "kernel_cache": caches,
-        "problems": problems(core, extras, [*devices.values(), threads, *caches]),
+        "problems": problems(core, [threads, *caches]),
+        "optional": not_installed(extras),
     }
 
 
@@ -139,52 +126,16 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in release.split(".") if part]
 
 
-# Devices, threads and the cache
-
-
-def device_facts() -> dict[str, Facts]:
-    """Return the devices that PyTorch (CUDA alone) and JAX find, each asked in a process of its own."""
-    found: dict[str, Facts] = {}
-    for name, asked in PROBES.items():
-        if package_facts(name)["version"] is None:
-            continue
-        code = f"import json, {name}; print(json.dumps({asked}))"
-        devices: list[str] = []
-        why = f"it did not answer within {MAX_PROBE_SECONDS:g} s"
-        with suppress(subprocess.TimeoutExpired):
-            done = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, timeout=MAX_PROBE_SECONDS
-            )
-            ended = f"its process ended with code {done.returncode}"
-            why = (done.stderr.strip().splitlines() or [ended])[-1] if done.returncode else ""
-            devices = [] if why else json.loads(done.stdout.splitlines()[-1])
-        error = f"{name} cannot be asked for its devices: {why}." if why else None
-        found[name] = {"devices": devices, "error": error}
-    return found
+# Threads and the cache
 
 
 def thread_facts() -> Facts:
-    """Return the cores, the threads that prgd and BLAS use, and the variables that set them."""
-    import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which is found once it is loaded
-    from threadpoolctl import threadpool_info
-
+    """Return the cores, the threads that prgd uses, and the memory."""
     try:
         threads, error = default_threads(), None
     except ValueError as wrong:
         threads, error = None, str(wrong)
-    pools = [
-        {"library": pool["internal_api"], "version": pool["version"], "threads": pool["num_threads"]}
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    ]
-    return {
-        "cores": cores(),
-        "prgd": threads,
-        "blas": pools,
-        "variables": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
-        "memory_bytes": physical_memory(),
-        "error": error,
-    }
+    return {"cores": cores(), "prgd": threads, "memory_bytes": physical_memory(), "error": error}
 
 
 def kernel_cache(module: str) -> Facts:
@@ -209,7 +160,7 @@ def kernel_cache(module: str) -> Facts:
 # What is wrong, and how it is said
 
 
-def problems(core: list[Facts], extras: dict[str, list[Facts]], asked: list[Facts]) -> list[str]:
+def problems(core: list[Facts], asked: list[Facts]) -> list[str]:
     """Return a sentence for each thing that is missing or wrong, with the command that repairs it."""
     said = [
         f"prgd needs {p['name']} {p['needed']} or newer; {p['version'] or 'none'} is installed: "
@@ -217,7 +168,12 @@ def problems(core: list[Facts], extras: dict[str, list[Facts]], asked: list[Fact
         for p in core
         if not p["is_sufficient"]
     ]
-    said += [facts["error"] for facts in asked if facts["error"]]
+    return said + [facts["error"] for facts in asked if facts["error"]]
+
+
+def not_installed(extras: dict[str, list[Facts]]) -> list[str]:
+    """Return a sentence for each extra that is not there, with the command that brings it."""
+    said = []
     for extra, brought in extras.items():
         lacking = [
             p["name"]
@@ -235,7 +191,6 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
     """Return the facts in words, a name and a value for each line."""
     python, threads = facts["python"], facts["threads"]
     memory = threads["memory_bytes"]
-    titles = {"torch": "PyTorch's CUDA devices", "jax": "JAX's devices"}
     named = {f"extra {name}": brought for name, brought in facts["extras"].items()}
     rows = [
         ("prgd", f"{facts['prgd']['version']} in {facts['prgd']['folder']}"),
@@ -243,18 +198,14 @@ def lines(facts: Facts) -> list[tuple[str, str]]:
     ]
     for title, found in {"packages": facts["packages"], **named}.items():
         rows.append((title, ", ".join(f"{p['name']} {p['version'] or 'is missing'}" for p in found)))
-    for name, asked in facts["devices"].items():
-        rows.append((titles[name], ", ".join(asked["devices"]) or ("unknown" if asked["error"] else "none")))
     rows += [
         ("cores", str(threads["cores"])),
         ("memory", f"{memory / 2**30:.1f} GiB" if memory < float("inf") else "unknown"),
         ("threads of prgd", str(threads["prgd"] or "unknown")),
     ]
-    for pool in threads["blas"]:
-        rows.append(("threads of BLAS", f"{pool['threads']} ({pool['library']} {pool['version']})"))
-    rows += threads["variables"].items()
     for cache in facts["kernel_cache"]:
         size = f"{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
         where = f"{cache['folder']}, {'' if cache['is_writable'] else 'not '}writable, {size}"
         rows.append((f"kernels of {cache['package']}", where if cache["folder"] else "not cached"))
+    rows += [("optional, not installed", text) for text in facts["optional"]]
     return [*rows, *(("missing or wrong", text) for text in facts["problems"] or ["nothing"])]

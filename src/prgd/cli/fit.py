@@ -19,17 +19,19 @@ from prgd.cli import common, outcome
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import Opened, open_cluster_data, open_data
 from prgd.cli.options import from_options, option, options_of
-from prgd.core.checks import digest
+from prgd.cli.tables import all_at_once, open_design, scaled
+from prgd.core.checks import CellError, digest
 from prgd.core.files import atomic_write
 from prgd.estimators.fitting import Fitting
 from prgd.estimators.model import Model
 from prgd.norms import as_norm
 from prgd.proofs.hyperplanes import overlap_in_words
-from prgd.rows import Fingerprint
+from prgd.rows import Fingerprint, as_rows
 from prgd.rows.readers.npy import load_npy
 from prgd.running.history import Status
 from prgd.running.result import Result
 
+_SCALED = ("", ""), ("columns as given (not scaled)", "columns divided by their standard deviations")
 # keys of JSON that say whether a hyperplane separates the classes, and prove it
 PROVING = ("status", "message", "is_separable", "margin", "upper_bound", "support", "dual_weights")
 
@@ -57,6 +59,13 @@ class FitOptions(common.MarginOptions):
         Relative gap to certify.
     max_passes : int or None
         Limit on passes over the data, asked between rounds: the last round may exceed it by a few.
+    formula : str or None
+        Label and features as in R: 'sick ~ age + C(stage)'. Arithmetic, factors, log, exp, poly, scale and
+        the like are known. prgd predict makes the same features again.
+    encode : bool
+        Make a feature of 0 and 1 of each text in a column of texts.
+    scale : bool
+        Divide each feature by its standard deviation; margins and bounds are about the divided ones.
     out : Path or None
         File for the model, an .npz that prgd predict and numpy.load read.
     resume : bool
@@ -68,6 +77,9 @@ class FitOptions(common.MarginOptions):
     """
 
     cluster: str | None = data_option(None, metavar="ADDRESS", shown_default="no cluster")
+    formula: str | None = data_option(None, metavar="FORMULA", shown_default="all columns, as numbers")
+    encode: bool = data_option(False)
+    scale: bool = data_option(False)
     multi_class: str = option("ovr", metavar="ovr|joint")
     C: float = option(math.inf, flags=("--C",), shown_default="infinity, the hard margin")
     fallback: str = option("soft", metavar="soft|raise")
@@ -107,7 +119,8 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             opened = stack.enter_context(open_cluster_data(o.cluster, data, o, not is_printed))
             fitting = _on_cluster(fitting, opened)
         else:
-            opened = open_data(data, o)
+            opened, o = _opened(data, o)
+            fitting = replace(fitting, fit_intercept=o.fit_intercept)
         started = time.perf_counter()
         # A fit is deterministic: one that was killed is made again, and one that was not is kept.
         start, norm = None if w0 is None else np.asarray(w0), as_norm(o.margin_norm).name
@@ -117,11 +130,10 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         model = earlier or _fitted(fitting, opened, w0, o.out)
         if o.cluster is not None and fitting.fallback != o.fallback and not model.is_separated:
             common.say("Warning: the soft margins of several classes are not fitted with --cluster.")
-        model = replace(model, feature_means=opened.feature_means)
+        model = replace(model, feature_means=opened.feature_means, recipe=opened.recipe)
         seconds = time.perf_counter() - started
-        if o.out is not None and (
-            earlier is None or digest(earlier.feature_means) != digest(model.feature_means)
-        ):
+        before = None if earlier is None else (earlier.feature_means, earlier.recipe)
+        if o.out is not None and digest(before) != digest((model.feature_means, model.recipe)):
             model.each(lambda result: replace(result, origin=fingerprint)).save(o.out)
         if is_printed:
             common.print_table(_summary(opened, model, seconds, o))
@@ -145,6 +157,33 @@ def _check_files(o: FitOptions) -> None:
             f"{o.out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
             "the whole fit of these data."
         )
+
+
+def _opened(data: str, o: FitOptions) -> tuple[Opened, FitOptions]:
+    """Return the rows of DATA, and the options with the intercept of a formula."""
+    if o.formula is None and not o.encode:
+        try:
+            opened = open_data(data, o)
+        except CellError as error:
+            said = "" if data == "-" else all_at_once("fit", data, o)
+            raise ValueError(f"{error}{said}") from error
+        recipe: dict[str, Any] = {}
+    else:
+        dataset, recipe = open_design(data, o)
+        o = replace(o, fit_intercept=recipe["has_intercept"])
+        rows = as_rows(dataset.X, dataset.y, None, o.n_jobs, dataset.feature_names)
+        opened = Opened(dataset.name, rows, dataset.X)
+    if o.scale:
+        if opened.X is None:
+            raise ValueError("--scale is for files that are read whole. Leave it or --out-of-core out.")
+        from sklearn.preprocessing import StandardScaler  # takes seconds to import
+
+        recipe["scales"] = StandardScaler(with_mean=False).fit(opened.X).scale_.tolist()
+        X = scaled(opened.X, recipe)
+        rows = as_rows(X, None, None, o.n_jobs, opened.rows.feature_names).with_labels(opened.rows.labels)
+        opened = opened._replace(X=X, rows=rows)
+    recipe |= {"missing": o.missing} if o.missing != "refuse" else {}
+    return opened._replace(recipe=recipe), o
 
 
 def _on_cluster(fitting: Fitting, opened: Opened) -> Fitting:
@@ -249,7 +288,7 @@ def _summary(opened: Opened, model: Model, seconds: float, o: FitOptions) -> lis
         classes = f"{names[0]} (score < 0), {names[1]} (score > 0)"
     lines = [
         ("data", f"{opened.name}, {first.n:,} x {model.coef.shape[1]:,}, {common.kind_of(opened.rows)}"),
-        ("problem", model.hard[0].problem_in_words),
+        ("problem", model.hard[0].problem_in_words.replace(*_SCALED["scales" in model.recipe])),
         ("classes", classes),
     ]
     for head, proof in zip(heads if len(model.hard) > 1 else [""], model.hard, strict=True):

@@ -19,7 +19,7 @@ from prgd.algorithms import NGD, PRGD, SteepestDescent, all_algorithms, find_alg
 from prgd.cli.options import STOP, Option, option, options_of
 from prgd.core.checks import to_text
 from prgd.norms import L2, Norm, as_norm
-from prgd.running.history import Stalled, Status, Stop
+from prgd.running.history import ROUNDING, Stalled, Status, Stop
 from prgd.running.result import Result
 from prgd.schedules import RADII, TIMES, Every, Geometric, Radius, Times, as_radius, as_times
 
@@ -44,7 +44,7 @@ WARM_UP = "gd:1000"  # what prgd starts with: Appendix E.1 of the paper
 STEEPEST_WARM_UP = "steepest-descent:1000"  # what it starts with in other norms than l2
 STILL = 1e-6  # A gap that changed by a smaller fraction stands still.
 GROWTH = 1e3  # After radii grew so much, steps turn w by as much less.
-SHORTEST, ROUNDING = 100, 1e-9  # fewest steps of a standstill, and a gap that rounding explains
+SHORTEST = 100  # fewest steps of a standstill
 INSTEAD = "prgd fit finds the largest margin itself"
 Given = tuple[str, Any]  # an option as the user typed it, and its value
 
@@ -230,7 +230,7 @@ def stall_rules(algorithm: Any, patience: int | None) -> list[Stop]:
 
 def status_text(result: Result, algorithm: Any, warm_up: Any) -> str:
     """Return why a run ended; if its gap has stood still, since which step and what to do."""
-    if result.status not in (Status.STALLED, Status.MAX_STEPS) or not result.margin > 0.0:
+    if result.status not in (Status.STALLED, Status.CONVERGED, Status.MAX_STEPS) or not result.margin > 0.0:
         return str(result.status)
     gaps, last = result.history["gap"], result.history["gap"][-1]
     moved = [k for k, gap in enumerate(gaps) if not abs(gap - last) <= STILL * last]
@@ -246,7 +246,7 @@ def stalled_text(
 ) -> str:
     """Return the sentences about a gap that stands still, after a warm-up, in the norm of the margin."""
     if gap <= ROUNDING:
-        return f"The gap has not changed since step {since:,}: more steps hardly help."
+        return f"Converged: the gap is at rounding since step {since:,}."
     if not patience_of(algorithm):
         return f"The gap has not changed since step {since:,}; {INSTEAD}."
     is_euclidean = (algorithm.norm or norm) == L2()

@@ -21,7 +21,7 @@ NOT_CERTIFIED, ERROR, NOT_SEPARABLE, INTERRUPTED = 1, 2, 3, 130
 
 def json_option() -> Any:
     """Return the field of the option ``--json``."""
-    text = "Write the outcome as JSON to FILE; - is standard output, which then holds nothing else."
+    text = "Write the outcome as JSON to FILE; alone, to standard output, which then holds nothing else."
     return option(None, text, panel=OUTPUT, metavar="FILE", shown_default="no JSON")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +20,15 @@ from prgd.cli import common, outcome
 from prgd.cli.common import argument, complete_file, output_option
 from prgd.cli.data import load_data, tell
 from prgd.cli.options import from_options, options_of
+from prgd.cli.tables import open_design_again, scaled
+from prgd.core.checks import unknown
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.datasets.base import ModelFeatures
-from prgd.estimators.model import Model, classify
+from prgd.estimators.model import Model
 from prgd.rows.readers.columns import match_names
+from prgd.rows.readers.frame import load_frame
+from prgd.running.scores import classify
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,16 @@ class PredictOptions(common.FileOptions):
     Parameters
     ----------
     out : Path or None
-        CSV file for the predictions.
+        CSV file for the columns of DATA (or that of --id), the predictions and the scores.
+    id : str or None
+        Column that names the rows in the file of --out, in place of all columns of DATA.
     scores : bool
-        Add the score, positive for the second class; of several classes, the score of each.
+        Add the score, positive for the second class; of several classes, the score of each. A file of --out
+        has them.
     """
 
     out: Path | None = output_option(None, metavar="FILE", shown_default="standard output")  # noqa: RUF009 - `option` returns a field
+    id: str | None = output_option(None, metavar="COLUMN", shown_default="all columns of DATA")
     scores: bool = output_option(False)
     json: str | None = outcome.json_option()
 
@@ -55,36 +64,39 @@ def predict_command(
     Columns are matched by name if the model and DATA have names: their order does not matter, further
     columns are ignored with a note, and missing ones are an error. Else only their number is compared.
 
-    --missing mean takes the means that prgd fit --missing mean stored in MODEL; with --missing drop, a row
-    with a missing value has an empty prediction, so that predictions stay beside the rows of DATA.
+    What prgd fit did to the columns (--formula, --encode, --scale, --missing) is done again. A row that is
+    dropped for a missing value has an empty prediction, so that predictions stay beside the rows of DATA.
 
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
 
-    Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
+    Example: prgd predict model.npz new.csv --id customer --out predictions.csv
     """
     with common.one_line_errors(debug, given["json"]):
         o = from_options(PredictOptions, given)
         common.check_file(o.out)
         outcome.check_json(o.json, o.out)
         fitted = common.load_model(model, "MODEL")
+        o = replace(o, missing=fitted.recipe.get("missing", "refuse") if o.missing == "refuse" else o.missing)
         dataset = _load(data, o, fitted)
         scores, classes = fitted.decision_function(dataset.X), common.class_names(fitted)
         predictions = [common.class_text(c) for c in classify(scores, fitted.classes).tolist()]
         truth = None if dataset.y is None else [common.class_text(c) for c in dataset.y.tolist()]
         share, accuracy = (None, "") if truth is None else _accuracy(classes, predictions, truth, o)
         placed, scores = _in_place(predictions, scores, dataset.is_kept)
-        is_table = o.out is not None and o.json != "-"
-        if o.out is not None or o.json != "-":
+        is_table = o.json != "-" and (o.out is not None or sys.stdout.isatty())
+        if o.out is not None or not (is_table or o.json == "-"):
             names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
-            _write(o.out, placed, scores, names if o.scores else [])
-        if o.out is None and accuracy:
+            own = {} if o.out is None else _columns(data, o, len(placed))
+            _write(o.out, own, placed, scores, names if o.scores or o.out is not None else [])
+        if not is_table and accuracy:
             common.say(f"accuracy: {accuracy}")
         if is_table:
             dropped = len(placed) - len(predictions)
             rows = [("rows", f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0))]
             rows += [("predictions", ", ".join(f"{c}: {predictions.count(c):,}" for c in classes))]
-            common.print_table([*rows, *([("accuracy", accuracy)] if accuracy else []), ("file", str(o.out))])
+            file = "none is written: give --out FILE" if o.out is None else str(o.out)
+            common.print_table([*rows, *([("accuracy", accuracy)] if accuracy else []), ("file", file)])
         facts = {"model": str(model), "data": data, "n": len(placed), "classes": classes}
         facts |= {"feature_names": fitted.feature_names, "predictions": placed}
         outcome.write_json(o.json, facts | {"decision_function": scores, "accuracy": share})
@@ -122,18 +134,40 @@ def _in_place(
     return [next(rest) if kept else None for kept in is_kept.tolist()], every
 
 
-def _write(out: Path | None, placed: list[str | None], scores: Array, names: list[str]) -> None:
+def _columns(data: str, options: PredictOptions, n: int) -> dict[str, Sequence[Any]]:
+    """Return the columns of DATA, or that of ``--id``, for the file of predictions; else numbers of rows."""
+    try:
+        frame = load_frame(data, format=options.format, separator=options.separator, decimal=options.decimal)
+    except (ValueError, OSError):
+        if options.id is not None:
+            raise
+        return {"row": range(n)}
+    found = {str(name): np.asarray(frame.columns[name]).tolist() for name in frame.columns}
+    if options.id is not None and options.id not in found:
+        raise unknown("column", options.id, found)
+    return found if options.id is None else {options.id: found[options.id]}
+
+
+def _write(
+    out: Path | None, own: dict[str, Sequence[Any]], placed: list[str | None], scores: Array, names: list[str]
+) -> None:
     """Write the predictions as CSV, and the scores if they have names; a row that was dropped is empty."""
     with nullcontext(sys.stdout) if out is None else atomic_write(out, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["prediction", *names])
-        for prediction, row in zip(placed, np.atleast_2d(scores.T).T.tolist(), strict=True):
+        writer.writerow([*own, "prediction", *names])
+        for k, (prediction, row) in enumerate(zip(placed, np.atleast_2d(scores.T).T.tolist(), strict=True)):
             values = [prediction, *row][: 1 + len(names)]
-            writer.writerow(values if prediction is not None else [""] * len(values))
+            cells = [
+                "" if v is None or v != v else common.class_text(v) for v in (c[k] for c in own.values())
+            ]
+            writer.writerow([*cells, *(values if prediction is not None else [""] * len(values))])
 
 
 def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset:
     """Return the rows with the features of the model, and the labels or None."""
+    if "formula" in fitted.recipe:
+        dataset = open_design_again(data, options, dict(fitted.recipe))
+        return replace(dataset, X=scaled(dataset.X, fitted.recipe))
     d, names = fitted.coef.shape[1], fitted.feature_names
     means = fitted.feature_means
     if options.missing == "mean" and means is None:
@@ -145,10 +179,10 @@ def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset
     dataset = load_data(data, options, read)
     if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
         places = match_names(names or (), dataset.feature_names or (), data)
-        return replace(dataset, X=dataset.X[:, places])
+        dataset = replace(dataset, X=dataset.X[:, places])
     if dataset.X.shape[1] != d:
         raise ValueError(
             f"{data} has {dataset.X.shape[1]:,} features, and the model was fitted on {d:,}. "
             "Give the same columns in the same order."
         )
-    return dataset
+    return replace(dataset, X=scaled(dataset.X, fitted.recipe))
