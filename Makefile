@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SECONDS ?= 60
 .PHONY: help check test test-kernels torture oracle lint reproduce
 .PHONY: bench bench-pass bench-memory bench-deep clean
-.PHONY: docs dist test-oldest notebooks lint-workflows
+.PHONY: docs note dist test-oldest notebooks lint-workflows
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,17 @@ docs: $(VENV)/.installed-docs ## Build the site in docs/_build/html: offline, ev
 	$(BIN)/python docs/draw_report.py docs/_build/report
 	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going $(DOCS_ARGS) docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
+	$(BIN)/python docs/check_pages.py docs/_build/html
+
+# One text for the site and for print: pandoc reads the MyST source. Debian's packages have all that is needed.
+NOTE_TOOLS := pandoc lmodern texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended
+note: ## Make docs/_build/note.pdf of docs/note/note.md, by pandoc and LaTeX
+	@command -v pandoc > /dev/null && command -v pdflatex > /dev/null || \
+		{ echo "make note needs pandoc and pdflatex: apt-get install --no-install-recommends $(NOTE_TOOLS)"; exit 1; }
+	@mkdir -p docs/_build
+	cd docs/note && pandoc note.md --output ../_build/note.pdf --from markdown-citations-implicit_figures --shift-heading-level-by=-1 \
+		--columns=500 --include-in-header preamble.tex --pdf-engine pdflatex --variable documentclass=article \
+		--variable fontsize=11pt --variable geometry:a4paper,margin=26mm --variable colorlinks
 
 bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
 	$(BIN)/python -m benchmarks.race $(BENCH_ARGS)

@@ -1,7 +1,8 @@
 """max_margin on generated separable sets in device memory: seconds, passes and certificates checked apart.
 
 Rows are normal, column j with standard deviation ``j**-spectrum``, labelled by a planted w; those with a
-margin below 1e-3 of the largest row norm are dropped. NumPy and torch are enough to run this.
+margin below 1e-3 of the largest row norm are dropped. Sets with 1 % of their labels flipped, which no
+hyperplane separates, follow the separable ones. NumPy and torch are enough to run this.
 
     python benchmarks/gpu_max_margin.py [--out FOLDER]
     python benchmarks/gpu_max_margin.py --sample 0.01 --device cpu --liblinear [--out FOLDER]
@@ -31,6 +32,9 @@ SETS = [
     (200_000, 4096, "bfloat16", 0.5, 1e-4, 4.0),
     (10_000_000, 256, "float32", 0.0, 1e-4, 0.8),
 ]
+# Rows, columns and spectrum of float32 sets of which `FLIPPED` labels are flipped, to be decided in a second.
+OVERLAPPING = [(1_000_000, 256, 0.0), (1_000_000, 256, 0.5), (200_000, 2048, 0.0)]
+FLIPPED, MAX_SECONDS = 0.01, 1.0
 REPEATS = 3
 CHUNK = 2**18
 LIBLINEAR_ITERATIONS = (1000, 50_000)  # scikit-learn's default, and some patience
@@ -124,6 +128,29 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, target: float, ver
     return facts
 
 
+def overlapping(n: int, d: int, spectrum: float, device: str, seed: int) -> dict:
+    """Flip some labels, and time the proof that no hyperplane separates the classes."""
+    X, y = generate(n, d, device, torch.float32, spectrum, seed)
+    generator = torch.Generator(device).manual_seed(seed + 1)
+    y = torch.where(torch.rand(n, generator=generator, device=device) < FLIPPED, -y, y)
+    facts = {"n": n, "d": d, "spectrum": spectrum, "flipped": FLIPPED}
+    for case in (False, True):
+        seconds = []
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            result = prgd.max_margin(X, y, fit_intercept=case, tol=1e-4)
+            seconds.append(time.perf_counter() - start)
+        good = result.status is prgd.Status.NOT_SEPARABLE and statistics.median(seconds) <= MAX_SECONDS
+        facts["intercept" if case else "origin"] = {"seconds": seconds, "status": result.status.name}
+        print(
+            f"{n} x {d}, columns j^-{spectrum:g}, 1 % flipped, {'intercept' if case else 'origin':9s} "
+            f"{statistics.median(seconds):7.3f} s (first {seconds[0]:.2f}) {result.passes:6.1f} passes  "
+            f"rows with weight {len(result.support)}  {result.status.name}  {'PASS' if good else 'MISSED'}",
+            flush=True,
+        )
+    return facts
+
+
 def liblinear(X: torch.Tensor, y: torch.Tensor, upper: float, max_iter: int) -> dict:
     """Time LIBLINEAR, through the origin as it penalises an intercept, and measure its margin."""
     import warnings
@@ -196,13 +223,15 @@ def main() -> None:
     args = parser.parse_args()
     chosen = args.sets or ([0, 1, 2] if args.device == "cuda" else [2])
     facts = {"torch": torch.__version__, "sets": []}
+    overlaps = OVERLAPPING if args.device == "cuda" and not args.sets else []
     facts["device"] = torch.cuda.get_device_name(0) if args.device == "cuda" else "cpu"
     for k in chosen:
         facts["sets"].append(measure(SETS[k], args))
-        if args.out:
-            args.out.mkdir(parents=True, exist_ok=True)
-            name = "gpu_max_margin_sample.json" if args.liblinear else "gpu_max_margin.json"
-            (args.out / name).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    facts["overlapping"] = [overlapping(*one, args.device, args.seed) for one in overlaps]
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        name = "gpu_max_margin_sample.json" if args.liblinear else "gpu_max_margin.json"
+        (args.out / name).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ rows carry weight, or long, so that few do. All take turns, and a ratio is the m
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from timing import in_turns, machine, ratio, set_threads
+from timing import in_turns, machine, ratio, set_threads, write
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--threads", type=int, default=2)
@@ -95,7 +94,7 @@ def main() -> None:
     with ThreadPoolExecutor(given.threads) as pool:
         found = [measure(name, X, pool) for name, X in tables(given.rows)]
     if given.json:
-        given.json.write_text(json.dumps({"machine": machine(), "rows": found}, indent=1) + "\n")
+        write(given.json, {"machine": machine(), "rows": found})
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ empty cells, 10^6 rows of 30 columns, and classes that overlap in few rows. CPU 
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
+
+from timing import machine, real, set_threads, write
 
 RECORD = Path(__file__).parent / "records/separation_coefficients.json"
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -26,12 +27,9 @@ options.add_argument("--seconds", type=float, default=60.0, help="time that HiGH
 options.add_argument("--only", nargs="*", help="names of the sets")
 options.add_argument("--out", type=Path, default=RECORD)
 given = options.parse_args()
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PRGD_NUM_THREADS"):
-    os.environ[name] = "1"
+set_threads(1)
 
-import json
 import math
-import platform
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -58,14 +56,6 @@ SETS = (
 )
 MAX_RATIO = 0.2
 TOLERANCE = 1e-6  # values of the linear programs below this count as zero
-
-
-def real(name: str) -> tuple[Any, Any]:
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        raise SystemExit("Set PRGD_DATA to the folder with the real data sets.")
-    data = prgd.datasets.load(Path(folder) / f"{name}.svm.bz2")
-    return csr_array(data.X), np.where(data.y == np.max(data.y), 1, -1)
 
 
 def dummies(codes: Any, levels: int) -> Any:
@@ -152,23 +142,13 @@ def timed(name: str, X: Any, y: Any) -> dict[str, Any]:
     Z = csr_array(with_intercept.multiply(y[:, None]))
     highs, words = by_highs(Z, given.seconds)
     total = highs if len(words) == len(kept) else highs / max(len(words), 0.5) * len(kept)
-    record = {
-        "set": name,
-        "n": X.shape[0],
-        "d": X.shape[1],
-        "verdict": str(found.verdict),
-        "coefficients": dict(Counter(map(str, found.coefficients.values()))),
-        "seconds": round(cpu, 3),
-        "wall_seconds": round(wall, 3),
-        "check": checked,
-        "check_seconds": round(check_cpu, 3),
-        "highs_seconds": round(highs, 3),
-        "highs_decided": len(words),
-        "highs_needed": len(kept),
-        "highs_total_seconds": round(total, 1),
-        "highs_agrees": sum(a == b for a, b in zip(ours, words, strict=False)),
-        "ratio": cpu / total,
-    }
+    record = {"set": name, "n": X.shape[0], "d": X.shape[1], "verdict": str(found.verdict)}
+    record |= {"coefficients": dict(Counter(map(str, found.coefficients.values())))}
+    record |= {"seconds": round(cpu, 3), "wall_seconds": round(wall, 3)}
+    record |= {"check": checked, "check_seconds": round(check_cpu, 3)}
+    record |= {"highs_seconds": round(highs, 3), "highs_decided": len(words), "highs_needed": len(kept)}
+    record |= {"highs_total_seconds": round(total, 1), "ratio": cpu / total}
+    record |= {"highs_agrees": sum(a == b for a, b in zip(ours, words, strict=False))}
     estimate = "" if len(words) == len(kept) else f" ({len(words)} in {highs:.1f} s, the rest by their mean)"
     print(
         f"{name:18} {found.verdict:15} {cpu:8.2f} s, check {checked} {check_cpu:.2f} s; "
@@ -183,16 +163,8 @@ def timed(name: str, X: Any, y: Any) -> dict[str, Any]:
 def written(records: list[dict[str, Any]]) -> float:
     """Write the record of the sets so far, and return the geometric mean of their ratios."""
     mean = math.exp(sum(math.log(record["ratio"]) for record in records) / len(records))
-    machine = {
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "highs_limit_seconds": given.seconds,
-    }
-    record = {"machine": machine, "geometric_mean": mean, "max_ratio": MAX_RATIO, "sets": records}
-    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    facts = machine() | {"scipy": scipy.__version__, "highs_limit_seconds": given.seconds}
+    write(given.out, {"machine": facts, "geometric_mean": mean, "max_ratio": MAX_RATIO, "sets": records})
     return mean
 
 
@@ -200,7 +172,7 @@ def main() -> None:
     prgd.separability(*near_separation(200, 5))  # compiles
     records, mean = list[dict[str, Any]](), math.nan
     for name in given.only or [*SETS, *GENERATED]:
-        records.append(timed(name, *(GENERATED[name]() if name in GENERATED else real(name))))
+        records.append(timed(name, *(GENERATED[name]() if name in GENERATED else real(f"{name}.svm.bz2"))))
         mean = written(records)
     print(f"geometric mean of the ratios: {mean:.4f} (at most {MAX_RATIO})")
 

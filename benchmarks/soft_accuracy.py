@@ -12,8 +12,6 @@ iterations, so that it converges.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
 import warnings
 from collections.abc import Callable
@@ -30,12 +28,11 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from timing import folder, narrow, write, write_table
 
 import prgd
 
-ROOT = Path(__file__).parents[1]
-RECORD = ROOT / "benchmarks/records/soft_accuracy.json"
-PAGE = ROOT / "docs/soft_margin.md"
+RECORD = Path(__file__).parent / "records/soft_accuracy.json"
 FOLDS, SEED = 5, 0
 # A row of 35 is 2.9 points: sets of few rows are split several times.
 FEW_ROWS, REPEATS = 600, 5
@@ -48,30 +45,18 @@ Data = tuple[Any, Any]
 
 
 def _shared(file: str) -> Data:
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        raise FileNotFoundError("PRGD_DATA is not set")
-    data = prgd.datasets.load(Path(folder) / file)
-    X = data.X
-    if hasattr(X, "indptr"):  # scikit-learn's LinearSVC takes 32-bit indices only
-        X = csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
-    return X, data.y
+    data = prgd.datasets.load(folder() / file)
+    return narrow(data.X), data.y
 
 
 def _table(file: str, label: str) -> Data:
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        raise FileNotFoundError("PRGD_DATA is not set")
-    frame = pd.read_csv(Path(folder) / "separation" / file)
+    frame = pd.read_csv(folder() / "separation" / file)
     return frame.drop(columns=label).to_numpy(dtype=float), frame[label].to_numpy()
 
 
 def _lizards() -> Data:
     """Return one row for each lizard: the factors as dummies, and its species."""
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        raise FileNotFoundError("PRGD_DATA is not set")
-    frame = pd.read_csv(Path(folder) / "separation/lizards.csv")
+    frame = pd.read_csv(folder() / "separation/lizards.csv")
     factors = pd.get_dummies(frame[["height", "diameter", "light", "time"]], drop_first=True).to_numpy(float)
     counts = frame[["grahami", "opalinus"]].to_numpy(int)
     X = np.vstack([np.repeat(factors, counts[:, k], axis=0) for k in (0, 1)])
@@ -85,7 +70,7 @@ def _words(seed: int = 0, n: int = 2000, d: int = 150) -> Data:
     y = rng.integers(0, 3, n)
     mixed = 0.25 * topics[y] + 0.75 * topics.mean(axis=0)
     X = csr_array(np.array([rng.multinomial(30, p) for p in mixed], dtype=float))
-    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape), y
+    return narrow(X), y
 
 
 def _gaussians(seed: int, n: int, d: int, distance: float) -> Data:
@@ -147,7 +132,7 @@ def measure(names: list[str]) -> list[dict[str, Any]]:
     for name in names:
         try:
             X, y = SETS[name]()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, SystemExit) as error:
             print(f"{name}: left out, {error}")
             continue
         found = accuracies(X, y, "standardised" in name)
@@ -180,14 +165,6 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_docs(text: str) -> None:
-    """Replace the table between the two marks of docs/soft_margin.md."""
-    page = PAGE.read_text(encoding="utf-8")
-    begin, end = "<!-- soft_accuracy: begin -->", "<!-- soft_accuracy: end -->"
-    head, tail = page.split(begin)[0], page.split(end)[1]
-    PAGE.write_text(f"{head}{begin}\n{text}\n{end}{tail}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -199,9 +176,9 @@ def main() -> None:
     rows = measure(options.sets)
     print(table(rows))
     record = {"folds": FOLDS, "seed": SEED, "repeats": REPEATS, "few_rows": FEW_ROWS, "rows": rows}
-    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write(options.out, record)
     if options.write_docs:
-        write_docs(table(rows))
+        write_table("soft_accuracy", table(rows))
 
 
 if __name__ == "__main__":

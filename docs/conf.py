@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import re
 import shutil
 import sys
+import tomllib
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ warnings.showwarning = lambda text, kind, *_: print(textwrap.fill(f"{kind.__name
 )
 os.environ["IPYTHONDIR"] = str(_profile.parent)
 
+from gallery_order import GROUPS  # noqa: E402
 from public_names import names_of, public_modules, value_of  # noqa: E402
 
 import prgd  # noqa: E402
@@ -126,13 +130,24 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # Scripts of the gallery and the docstrings of the reference have lines of up to 110 characters.
+    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/*": [], "reference/generated/*": []},
     "back_to_top_button": False,
 }
+# The source is linked in the header as soon as pyproject.toml names its address.
+_urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+html_theme_options["icon_links"] = [
+    {"name": name, "url": url, "icon": "fa-solid fa-code"}
+    for name, url in _urls.items()
+    if name.lower() in ("source", "repository")
+]
 html_sidebars = {
     page: [] for page in ("index", "get_started", "explorer", "contributing", "changelog", "architecture")
 }
 
+# CARD begins a card of the gallery. CARD_PICTURE reaches from the empty text of its picture to its title.
+CARD = '.. raw:: html\n\n    <div class="sphx-glr-thumbcontainer"'
+CARD_PICTURE = re.compile(r'(:alt:)(\n\n  :doc:`[^`]*`\n)((?:(?!:alt:)[\s\S])*?-title">)([^<]*)')
 # Files of the repository that pages link to, and the page that shows each. Other files become plain text.
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 _OUTSIDE = re.compile(r"\[([^][]*)\]\(((?:\.\./)+)([^)#\s]+)(#[^)\s]*)?\)")
@@ -151,6 +166,27 @@ def link_to_pages(app: Any, name: str, source: list[str]) -> None:
         return f"[{text}]({'../' * depth}{PAGES[path]}{anchor})" if path in PAGES else text
 
     source[0] = _OUTSIDE.sub(link, source[0])
+
+
+def fill_start_page(app: Any, name: str, source: list[str]) -> None:
+    """Write the version and what the first Python code prints, computed now, into the start page."""
+    if name == "index":
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(source[0].split("```python\n")[1].split("```")[0], {})  # noqa: S102 - our own page
+        output = f"```text\n{printed.getvalue()}```"
+        source[0] = source[0].replace("<!-- output of the Python code above -->", output)
+        source[0] = source[0].replace("{VERSION}", prgd.__version__)
+
+
+def group_gallery(app: Any, name: str, source: list[str]) -> None:
+    """Put a heading before the first example of each group, and give each picture a text."""
+    if name == "gallery/index":
+        text = CARD_PICTURE.sub(r":alt: Picture of the example: \4\2\3\4", source[0])
+        for group, examples in GROUPS.items():
+            at = text.rindex(CARD, 0, text.index(f":doc:`/gallery/{examples[0]}`"))
+            text = f'{text[:at]}.. raw:: html\n\n    <h2 class="group">{group}</h2>\n\n{text[at:]}'
+        source[0] = text
 
 
 def note_aliases(app: Any, env: Any) -> list[str]:
@@ -179,6 +215,9 @@ def copy_pages(app: Any, exception: Exception | None) -> None:
         (app.outdir / "explorer").mkdir(exist_ok=True)
         shutil.copy(HERE / "explorer/explorer.html", app.outdir / "explorer/explorer.html")
         shutil.copytree(REPORT, app.outdir / "report", ignore=_rows_by_task, dirs_exist_ok=True)
+        report = app.outdir / "report/index.html"
+        back = '<a class="home" href="../index.html" target="_top">← prgd documentation</a>'
+        report.write_text(report.read_text().replace("<!-- site -->", back, 1))
 
 
 def _rows_by_task(folder: str, names: list[str]) -> list[str]:
@@ -189,5 +228,7 @@ def _rows_by_task(folder: str, names: list[str]) -> list[str]:
 def setup(app: Any) -> None:
     """Connect what this file adds to Sphinx."""
     app.connect("source-read", link_to_pages)
+    app.connect("source-read", fill_start_page)
+    app.connect("source-read", group_gallery)
     app.connect("env-updated", note_aliases)
     app.connect("build-finished", copy_pages)

@@ -1,27 +1,23 @@
-"""The order of the gallery: from a first separator to networks and clusters."""
+"""The groups and the order of the gallery: from a first separator to networks and clusters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-ORDER = (
-    "first_separator",
-    "no_separator",
-    "separation_in_medicine",
-    "soft_margin",
-    "every_norm",
-    "many_classes",
-    "probes",
-    "margin_race",
-    "velocity_field",
-    "progressive_schedules",
-    "implicit_bias_of_optimizers",
-    "drop_in",
-    "optax_training",
-    "vgg_margins",
-    "out_of_core",
-    "cluster",
-)
+GROUPS = {
+    "First steps": ("first_separator", "no_separator", "soft_margin", "many_classes"),
+    "Statistics": ("separation_in_medicine", "probes"),
+    "Norms and algorithms": (
+        "every_norm",
+        "implicit_bias_of_optimizers",
+        "margin_race",
+        "velocity_field",
+        "progressive_schedules",
+    ),
+    "Deep networks": ("drop_in", "optax_training", "vgg_margins"),
+    "Scale": ("out_of_core", "cluster"),
+}
+ORDER = tuple(name for group in GROUPS.values() for name in group)
 
 
 class GalleryOrder:

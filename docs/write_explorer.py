@@ -1,7 +1,7 @@
 """Write the point sets of docs/explorer/explorer.html, and the trajectories that its test compares it with.
 
 ``python docs/write_explorer.py`` replaces what stands between the marks of the page, and writes
-tests/explorer/golden.json: every method of the page on every set, run by the library.
+paper/tests/explorer/golden.json: every method of the page on every set, run by the library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explorer" / "explorer.html"
-GOLDEN = ROOT / "tests" / "explorer" / "golden.json"
+GOLDEN = ROOT / "paper" / "tests" / "explorer" / "golden.json"
 BEGIN, END = "presets begin\n", "// presets end"
 
 # Multiples of 1/16, so that float64 holds them and the proof has short fractions.

@@ -47,9 +47,8 @@ def _dual_program(A, B, norm, shape):
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     every = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(m), *cones]
     limits = np.concatenate([right, np.zeros(m), limits])
-    found = clarabel.DefaultSolver(
-        sp.csc_matrix((cost.size, cost.size)), cost, rows, limits, every, settings
-    ).solve()
+    nothing = sp.csc_matrix((cost.size, cost.size))
+    found = clarabel.DefaultSolver(nothing, cost, rows, limits, every, settings).solve()
     return found.obj_val
 
 

@@ -37,7 +37,7 @@ FLOOR = {room: (floor, place) for floor, rooms in enumerate(FLOORS) for place, r
 
 # At most so many lines of code: what is added is paid for by what goes.
 MAX_LINES = {
-    ("src/prgd",): 21_400,
+    ("src/prgd",): 22_900,
     ("paper/prgd_paper",): 12_000,
     ("tests", "paper/tests"): 24_000,
     ("benchmarks",): 4_000,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prgd import plots as plots
     from prgd.estimators import MaxMarginClassifier, PRGDClassifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "GD",

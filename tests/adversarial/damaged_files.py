@@ -9,12 +9,14 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import re
 import shutil
 import tempfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -26,7 +28,9 @@ import pyarrow.parquet as pq
 from scipy.sparse import csr_array
 
 import prgd
+from prgd.core.checks import digest
 from prgd.datasets.base import ModelFeatures, load
+from prgd.estimators.model import Model
 from prgd.rows import MarginsAt, Measure, open_rows
 from prgd.rows.readers.libsvm_cache import cache_libsvm
 
@@ -54,9 +58,10 @@ class Good:
     other: bytes
     readers: list[Callable[..., None]]
     original: Any = None
+    is_rewritten: bool = False  # whether single arrays of the archive are changed, not bytes of the file
 
 
-def trial(rng: np.random.Generator, folder: Path) -> str:
+def trial(rng: np.random.Generator, folder: Path, only: str = "") -> str:
     """Damage one file and read it.
 
     Parameters
@@ -64,13 +69,15 @@ def trial(rng: np.random.Generator, folder: Path) -> str:
     rng : numpy.random.Generator
     folder : Path
         An empty folder that trials share; good files are kept there.
+    only : str
+        The beginning of the kinds of files that are damaged.
 
     Returns
     -------
     str
         ``"kind: ok"``, ``"kind: refused"`` or ``"kind: FAILED: ..."``.
     """
-    kinds = _kinds(folder)
+    kinds = [good for good in _kinds(folder) if good.kind.startswith(only)]
     good = kinds[int(rng.integers(len(kinds)))]
     how, damaged = damage(rng, good)
     path = folder / f"damaged{good.ending}"
@@ -145,11 +152,44 @@ DAMAGES: dict[str, Callable[[np.random.Generator, bytes], bytes]] = {
 
 def damage(rng: np.random.Generator, good: Good) -> tuple[str, bytes]:
     """Return the name of a kind of damage and the damaged bytes; a second file, or its start, may follow."""
+    if good.is_rewritten:
+        return _rewrite(rng, good.whole)
     name = str(rng.choice([*DAMAGES, "concatenate"]))
     if name == "concatenate":
         size = len(good.other)
         return name, good.whole + good.other[: size if rng.integers(2) else int(rng.integers(size))]
     return name, DAMAGES[name](rng, good.whole)
+
+
+REWRITES: list[Callable[[np.random.Generator, Any], Any]] = [
+    lambda rng, a: -a,
+    lambda rng, a: a[::-1],
+    lambda rng, a: rng.permutation(a),
+    lambda rng, a: np.where(rng.random(a.shape) < 0.5, a, rng.choice([np.nan, np.inf, 1e308, 0])),
+    lambda rng, a: (a * (1.0 + 10.0 ** rng.uniform(-14, 0))).astype(a.dtype),
+    lambda rng, a: a.astype(rng.choice(["f4", "f8", "c16", "i8", "?", "U9", "S9"])),
+    lambda rng, a: [a[None], a[..., None], a[:0], a[:-1], a.ravel()[0]][rng.integers(5)],
+    lambda rng, a: np.concatenate([a, a]),
+]
+WORDS = ("x", "l1", "nuclear", "joint", *prgd.Status.__members__)
+ENTRIES: tuple[Any, ...] = (None, True, -1, 0, 7, 2.5, 1e400, [], ["1/0"], {}, *WORDS)
+
+
+def _rewrite(rng: np.random.Generator, whole: bytes) -> tuple[str, bytes]:
+    """Change one array, or one entry of the meta data, of a saved archive, and mostly its digest too."""
+    with np.load(io.BytesIO(whole)) as archive:
+        arrays = dict(archive)
+    name, change = str(rng.choice([*arrays])), int(rng.integers(len(REWRITES)))
+    if name.endswith("meta"):
+        meta, new = json.loads(str(arrays[name])), ENTRIES[int(rng.integers(len(ENTRIES)))]
+        meta[key := str(rng.choice([*meta]))] = new
+        name, arrays[name] = f"{name}, {key}, {new!r}", np.array(json.dumps(meta))
+    else:
+        with suppress(Exception), np.errstate(all="ignore"):  # not every array can be changed in every way
+            arrays[name] = np.asarray(REWRITES[change](rng, arrays[name]))
+    if rng.random() < 0.8:
+        arrays["digest"] = np.array(digest(sorted((k, a) for k, a in arrays.items() if k != "digest")))
+    return f"rewritten {name} {change}", _written(np.savez, **arrays)
 
 
 # The good files.
@@ -173,6 +213,10 @@ def _kinds(folder: Path) -> list[Good]:
         Good("npz CSR", ".npz", *(_npz_csr(*rows) for rows in (a, b)), [_load_npz], a),
         Good("result", ".npz", *(_result(folder, *rows) for rows in (a, b)), [_load_result]),
     ]
+    for name, (_, make) in SAVED.items():
+        make().save(folder / "saved.npz")
+        whole = (folder / "saved.npz").read_bytes()
+        found.append(Good(f"rewritten {name}", ".npz", whole, whole, [_load_saved], name, is_rewritten=True))
     for name, order, dtype in (("npy", "C", float), ("npy float32 Fortran", "F", np.float32)):
         arrays = [_written(np.save, np.asarray(X, dtype, order=order)) for X, _ in (a, b)]
         found.append(Good(name, ".npy", *arrays, [_load_npy, _open_npy]))
@@ -220,6 +264,19 @@ def _result(folder: Path, X: Any, y: Any) -> bytes:
     path = folder / "result.npz"
     prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=20).save(path)
     return path.read_bytes()
+
+
+X0 = _rows(3, 30)[0]
+Y0 = np.where(X0 @ [1.0, -2.0, 0.5, 1.0] > 0.1, 1, -1)
+SAVED: dict[str, tuple[type, Callable[[], Any]]] = {
+    "hard margin": (prgd.Result, lambda: prgd.max_margin(X0, Y0)),
+    "exact margin": (prgd.Result, lambda: prgd.max_margin(X0, Y0, fit_intercept=False, tol=1e-16)),
+    "overlap": (prgd.Result, lambda: prgd.max_margin(X0, -Y0[::-1])),
+    "soft margin": (prgd.Result, lambda: prgd.soft_margin(X0, Y0, C=0.5)),
+    "run": (prgd.Result, lambda: prgd.run(prgd.Problem(X0, Y0), prgd.PRGD(), np.ones(D), stop=20)),
+    "model": (Model, lambda: Model(np.array([-1, 1]), (prgd.max_margin(X0, Y0),))),
+    "batch": (prgd.BatchResult, lambda: prgd.max_margin_batch(X0, np.column_stack([Y0, -Y0]))),
+}
 
 
 def _parquet(X: Any, y: Any, options: dict[str, Any]) -> bytes:
@@ -341,6 +398,45 @@ def _loaded_result(whole: bytes) -> prgd.Result:
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         Path(file.name).write_bytes(whole)
         return prgd.Result.load(file.name)
+
+
+def _load_saved(path: Path, good: Good) -> None:
+    """Load what was rewritten; what ``check`` confirms of it must be true of the rows."""
+    found: Any = SAVED[good.original][0].load(path)
+    results, labels = getattr(found, "results", [found]), [-Y0[::-1] if good.original == "overlap" else Y0]
+    if good.original == "batch":
+        Y = np.column_stack([Y0, -Y0])
+        found.check(X0, Y)
+        labels = [Y[:, column] for column in found.column]
+    for result, y in zip(results, labels, strict=True):
+        str(result), repr(result), result.dual_coef, result.cosine, result.history.rows
+        if result.check(X0, y).is_valid:
+            _confirm(result, y)
+            if good.original == "model" and (found.predict(X0) != y).any():
+                raise Failed("a model that errs is confirmed")
+
+
+def _confirm(result: prgd.Result, y: Any) -> None:
+    """Compare all that a confirmed result says of the rows with what plain NumPy says."""
+    w, p, order = result.coef, result.dual_weights, {"l1": 1, "l2": 2}[result.norm]
+    margins, length = y * (X0 @ w + result.intercept), np.linalg.norm(w, order)
+    lower, last = margins.min() / length, result.w / np.linalg.norm(result.w, order)
+    upper = np.linalg.norm((p * y[result.support]) @ X0[result.support], {1: np.inf, 2: 2}[order])
+    if np.isfinite(result.C):
+        slack = np.maximum(1.0 - margins, 0.0)
+        lower = 1.0 / np.sqrt(w @ w + 2.0 * result.C * slack @ slack)
+        upper = np.hypot(upper, np.linalg.norm(p) / (2.0 * result.C) ** 0.5)
+    for what, is_true in {
+        "the lower bound": lower >= result.margin - 1e-9,
+        "the upper bound": not p.size or (upper <= result.upper_bound + 1e-9 and abs(p.sum() - 1.0) < 1e-9),
+        "separation": not result.is_separable or margins.min() > 0.0,
+        "overlap": result.is_separable is not False or lower < 0.0,
+        "the classes": result.classes is None or result.classes.tolist() == [-1, 1],
+        "the intercept": result.fit_intercept or not result.intercept,
+        "w": last @ w > 0.0 and ("t" in result.history.columns or np.allclose(last, w / length)),
+    }.items():
+        if not is_true:
+            raise Failed(f"{what} is false, and confirmed")
 
 
 def _parquet_rows(path: Path) -> Rows:

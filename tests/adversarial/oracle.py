@@ -28,8 +28,11 @@ VERDICTS = {"CERTIFIED": SEPARABLE, "QUASI_SEPARABLE": QUASI_SEPARABLE, "NOT_SEP
 
 def exact_matrix(X) -> list[list[Fraction]]:
     """Return the numbers of an array, sparse matrix or nested list, exactly as they are."""
-    if hasattr(X, "toarray"):
-        X = X.toarray()
+    if hasattr(X, "tocoo"):  # Entries that are stored in parts are the exact sums of these.
+        stored, exact = X.tocoo(), [[Fraction(0)] * X.shape[1] for _ in range(X.shape[0])]
+        for i, j, value in zip(stored.row, stored.col, stored.data.tolist(), strict=True):
+            exact[i][j] += Fraction(value)
+        return exact
     if isinstance(X, np.ndarray):
         X = X.astype(np.float64).tolist() if X.dtype == np.float16 else X.tolist()
     return [[Fraction(value) for value in row] for row in X]

@@ -1,7 +1,8 @@
 """Generators of small problems of two classes that are hard for floating-point arithmetic.
 
 Each generator takes a random source and returns a `Case`; both intercept settings, and separable and other
-data, occur often. The data are the numbers of X exactly as stored: of a sparse matrix what ``toarray`` says.
+data, occur often. The data are the numbers of X exactly as stored: of a sparse matrix the exact sums of its
+parts.
 """
 
 from collections.abc import Callable
@@ -20,8 +21,10 @@ class Case:
     ----------
     may_refuse : bool
         A ValueError with a sentence is a right answer.
-    engine : {"array", "chunks", "tensor", "bfloat16"}
-        What the numbers of X are given to prgd as.
+    engine : {"array", "chunks", "tensor"} or the name of a type of torch's numbers
+        What the numbers of X are given to prgd as; tensors lie on a GPU if there is one.
+    copies : int
+        How often tensors repeat the rows, which changes no answer but the work of kernels.
     """
 
     X: Any
@@ -30,6 +33,7 @@ class Case:
     name: str
     may_refuse: bool = False
     engine: str = "array"
+    copies: int = 1
 
 
 WITH_INTERCEPT = {"fit_intercept": True}
@@ -314,21 +318,21 @@ def nearly_quasi_separable(rng):
 
 @generator
 def sparse_duplicates(rng):
-    """COO or CSR with entries given in parts, whose sums are exact, and zeros that are stored."""
+    """COO or CSR with entries given in parts, some of which cancel with rounding, and stored zeros."""
     n, d = size(rng)
     X = rng.integers(-8, 9, (n, d)) / 4.0 * (rng.random((n, d)) < 0.6)
-    part = rng.integers(-8, 9, (n, d)) / 4.0
+    part = rng.integers(-8, 9, (n, d)) / 4.0 * rng.choice([1.0, 1.0, 2.0**52, 2.0**60])
     rows, columns = np.nonzero((X != 0) | (rng.random((n, d)) < 0.3))
-    values = np.concatenate([(X - part)[rows, columns], part[rows, columns]])
-    i, j = np.tile(rows, 2), np.tile(columns, 2)
+    values = np.concatenate([term[rows, columns] for term in (X, part, -part)])
+    i, j = np.tile(rows, 3), np.tile(columns, 3)
     y = labelled(rng, X, 0.7)
     if rng.random() < 0.5:
         order = rng.permutation(len(i))
-        return sparse.coo_array((values[order], (i[order], j[order])), shape=(n, d)), y
+        return sparse.coo_array((values[order], (i[order], j[order])), shape=(n, d)), y, {"may_refuse": True}
     order = np.argsort(i, kind="stable")
     counts = np.bincount(i, minlength=n)
     start = np.concatenate([[0], np.cumsum(counts)])
-    return sparse.csr_array((values[order], j[order], start), shape=(n, d)), y
+    return sparse.csr_array((values[order], j[order], start), shape=(n, d)), y, {"may_refuse": True}
 
 
 @generator

@@ -34,6 +34,11 @@ def test_two_thousand_damaged_files(tmp_path, seed):
     assert min(counts["ok"], counts["refused"]) > 50  # some damage is harmless, most is not
 
 
+def test_rewritten_arrays_of_saved_files_are_refused_or_not_confirmed(tmp_path):
+    counts = Counter(trial(rng, tmp_path, "rewritten") for rng in np.random.default_rng(1).spawn(200))
+    assert not [outcome for outcome in counts if "FAILED" in outcome]
+
+
 def flip(path, at, bits):
     damaged = bytearray(path.read_bytes())
     damaged[at] ^= bits

@@ -1,5 +1,8 @@
 """One door for input: numbers that float64 cannot hold, masks and missing labels are refused."""
 
+import re
+import subprocess
+import sys
 import zipfile
 from decimal import Decimal
 from fractions import Fraction
@@ -100,9 +103,7 @@ def test_a_mask_counts_or_is_refused(door):
 
 CSR = sp.csr_array(np.array(COLUMN))
 PARTS = {"data": CSR.data, "indices": CSR.indices, "indptr": CSR.indptr, "shape": (4, 1)}
-FRAMES = [
-    pd.DataFrame({"a": column, "y": Y}) for column in (np.ravel(COLUMN), [Decimal(x) for (x,) in COLUMN])
-]
+FRAMES = [pd.DataFrame({"a": [kind(x) for (x,) in COLUMN], "y": Y}) for kind in (int, Decimal)]
 FILES = {
     "x.npz": (": X at row 1, column 0", lambda path: np.savez(path, X=np.array(COLUMN), y=Y)),
     "csr.npz": (": X at row 1, column 0", lambda path: np.savez(path, y=Y, **PARTS)),
@@ -175,30 +176,62 @@ def test_labels_of_no_or_mixed_kinds_are_refused(y, words):
             DOORS[door](np.eye(2), y)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, bool])
+def repeated(form, values, rows, columns, shape):
+    """Return a sparse array that stores every entry apart, in one of SciPy's formats."""
+    if form == "coo":
+        return sp.coo_array((values, (rows, columns)), shape=shape)
+    if form == "bsr":  # blocks of 2 x 2
+        order = np.sort(rows[: len(values) // 4] // 2)
+        starts = np.concatenate(([0], np.cumsum(np.bincount(order, minlength=shape[0] // 2))))
+        blocks = values[: 4 * len(order)].reshape(-1, 2, 2)
+        return sp.bsr_array((blocks, columns[: len(order)] // 2, starts), shape=shape)
+    major, minor = (rows, columns) if form == "csr" else (columns, rows)
+    order = np.argsort(major, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(major, minlength=shape[form == "csc"]))))
+    make = sp.csr_array if form == "csr" else sp.csc_array
+    return make((values[order], minor[order], starts), shape=shape)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64, bool])
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
 def test_repeated_entries_add_up_as_in_toarray(form, dtype):
     rng = np.random.default_rng(0)
-    size, shape = 400, (12, 6)
-    values = rng.standard_normal(size) * 10.0 ** rng.integers(0, 9, size)
-    if dtype not in (np.float32, np.float64):
-        values = rng.integers(-1, 100, size)
-    values = values.astype(dtype)
-    rows, columns = rng.integers(0, shape[0], size), rng.integers(0, shape[1], size)
-    if form == "coo":
-        X = sp.coo_array((values, (rows, columns)), shape=shape)
-    elif form == "bsr":
-        order = np.sort(rng.integers(0, shape[0] // 2, size // 4))
-        starts = np.concatenate(([0], np.cumsum(np.bincount(order, minlength=shape[0] // 2))))
-        X = sp.bsr_array((values.reshape(-1, 2, 2), columns[: size // 4] // 2, starts), shape=shape)
-    else:
-        major, minor = (rows, columns) if form == "csr" else (columns, rows)
-        starts = np.concatenate(([0], np.cumsum(np.bincount(major, minlength=shape[form == "csc"]))))
-        X = (sp.csr_array if form == "csr" else sp.csc_array)((values, minor, starts), shape=shape)
+    shape, values = (12, 6), rng.integers(-1, 9, 400)
+    places = rng.integers(0, shape[0], 400), rng.integers(0, shape[1], 400)
+    unit = 4 if np.issubdtype(dtype, np.floating) else 1
+    X = repeated(form, (values / unit).astype(dtype), *places, shape)
     before = X.data.copy()
     found = SparseRows(X).take(np.arange(shape[0]))
     np.testing.assert_array_equal(found.toarray(), X.toarray().astype(np.float64))
     np.testing.assert_array_equal(X.data, before)
+
+
+ROUNDED_SUMS = (
+    [1e16, 1.0, -1e16],
+    [1e16, -1e16, 1.0, 1e-300],
+    [0.1, 0.2],
+    np.array([2.0**24, 1.0], np.float32),
+    np.array([2**53, 1]),
+)
+
+
+@pytest.mark.parametrize("door", [*DOORS, "predict", "file"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+def test_repeated_entries_whose_sum_is_rounded_are_refused(form, door, tmp_path):
+    def load_file(X, y):
+        parts = {name: getattr(X, name) for name in ("data", "indices", "indptr", "shape")}
+        np.savez(tmp_path / "x.npz", y=y, **parts)
+        load(tmp_path / "x.npz")
+
+    fitted = MaxMarginClassifier().fit(np.column_stack([Y, Y]), Y)
+    doors = {**DOORS, "predict": lambda X, y: fitted.predict(X), "file": load_file}
+    for values in map(np.asarray, ROUNDED_SUMS):
+        if form == "bsr" and door != "file":
+            values = np.column_stack([values, *[np.zeros_like(values)] * 3]).ravel()
+        zeros = np.zeros(len(values), int)
+        X = repeated("csr" if door == "file" else form, values, zeros, zeros, (4, 2))
+        with pytest.raises(ValueError, match="X at row 0, column 0: repeated entries add up with rounding"):
+            doors[door](X, Y)
 
 
 def test_too_many_columns_are_refused_with_advice_that_helps(tmp_path):
@@ -207,6 +240,54 @@ def test_too_many_columns_are_refused_with_advice_that_helps(tmp_path):
     for read in (lambda path: prgd.Problem(*load(path)), partial(prgd.open_rows, cache_dir=tmp_path)):
         with pytest.raises(ValueError, match=words):
             read(tmp_path / "x.svm")
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf", "lp:3", "columns"])
+def test_programs_of_norms_are_refused_by_what_they_hold(monkeypatch, norm):
+    monkeypatch.setattr("prgd.rows.exact.physical_memory", lambda: 1e5)
+    X = sp.csr_array(([1.0, -1.0], ([0, 1], [0, 999])))
+    assert prgd.max_margin(X, [0, 1]).status is prgd.Status.CERTIFIED
+    with pytest.raises(ValueError, match=r"X has 1,000 columns: .* numbers for each column take"):
+        prgd.max_margin(X, [0, 1], norm=norm, multi_class="joint")
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from prgd.cli.app import app
+try:
+    app(sys.argv[1:])
+finally:  # VmHWM is of this process alone; ru_maxrss begins with what the process that started it had.
+    print("peak", re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory in KiB as Linux does")
+@pytest.mark.parametrize("name", ["wide.svm", "wide.npz"])
+def test_empty_columns_and_arrays_that_nobody_asked_for_take_no_memory(tmp_path, name):
+    d = 500_000_000
+    (tmp_path / "wide.svm").write_text(f"1 1:1 {d}:2\n-1 1:-1\n1 1:2\n-1 1:-3\n")
+    indices, indptr = np.array([0, d - 1, 0, 0, 0]), np.array([0, 2, 3, 4, 5])
+    rows = {"data": np.array([1.0, 2.0, -1.0, 2.0, -3.0]), "indices": indices, "indptr": indptr}
+    others = {"format": "csr", "y": [1, -1, 1, -1], "of_no_use": np.zeros(10**8)}
+    if name == "wide.npz":
+        np.savez_compressed(tmp_path / name, **rows, shape=np.array([4, d]), **others)
+    command = [sys.executable, "-c", PEAK, "separability", str(tmp_path / name)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"x0 .*\nx499999999 ", ran.stdout), ran.stdout
+    note = "Note: 499,999,998 of 500,000,000 columns are zero in every row: aliased, and left out.\n"
+    assert ran.stderr == note
+    assert int(ran.stdout.split()[-1]) < 600_000  # mostly what is imported
+
+
+def test_archives_unpack_what_is_needed_and_what_fits(tmp_path, monkeypatch):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), y=[0, 1], data=np.zeros(1000))
+    monkeypatch.setattr("prgd.core.files.physical_memory", lambda: 7000.0)
+    assert load(tmp_path / "x.npz").X.shape == (2, 2)
+    monkeypatch.setattr("prgd.core.files.physical_memory", lambda: 150.0)
+    with pytest.raises(ValueError, match="X unpacks to 160 bytes, more than this machine has"):
+        load(tmp_path / "x.npz")
 
 
 def test_a_dollar_in_the_name_of_a_file_is_no_formula(tmp_path):
@@ -224,15 +305,10 @@ def test_the_command_line_answers_broken_files_with_one_line(tmp_path):
     (tmp_path / "header.npy").write_bytes(header)
     (tmp_path / "integer.csv").write_text("a,b,y\n9007199254740993,1,1\n-1,2,0\n")
     (tmp_path / "wide.svm").write_text("1 1:1 1000000000000:2\n-1 1:-1\n")
-    for arguments in (
-        ["fit", "header.npz"],
-        ["run", "header.npy", "--out-of-core"],
-        ["fit", "integer.csv"],
-        ["separability", "wide.svm"],
-    ):
-        arguments[1] = str(tmp_path / arguments[1])
-        outcome = CliRunner().invoke(app, arguments)
-        assert (outcome.exit_code, type(outcome.exception)) == (2, SystemExit), arguments
+    for command in ("fit header.npz", "run header.npy --out-of-core", "fit integer.csv", "fit wide.svm"):
+        action, name, *options = command.split()
+        outcome = CliRunner().invoke(app, [action, str(tmp_path / name), *options])
+        assert (outcome.exit_code, type(outcome.exception)) == (2, SystemExit), command
         assert outcome.stderr.startswith("Error: ")
         assert outcome.stderr.count("\n") == 1
         assert "Try --out-of-core" not in outcome.stderr

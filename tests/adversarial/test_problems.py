@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from adversarial import oracle, trial
 from adversarial.problems import GENERATORS, Case, make
 from adversarial.trial import Outcome, described, judge
-from sklearn.datasets import make_classification
 
 import prgd
 from prgd.solvers import coordinate_descent
@@ -121,16 +120,3 @@ FOUND = {
 @pytest.mark.parametrize("extra", ["", "run", "estimator"])
 def test_what_earlier_trials_found(name, extra):
     assert_true([(FOUND[name], judge(FOUND[name], extra))])
-
-
-@pytest.mark.slow
-@pytest.mark.no_cover  # test_a_few_problems runs the same lines.
-@pytest.mark.parametrize("seed", range(2))
-def test_collinear_columns_are_not_stalled(seed):
-    """`max_margin` proves non-separability wherever `separability` can: many rows, dependent columns."""
-    X, y = make_classification(300, 20, n_informative=6, flip_y=0.05, random_state=seed)
-    found, solved = prgd.separability(X, y), prgd.max_margin(X, y)
-    assert found.is_separable is False
-    assert solved.is_separable is False
-    assert solved.status is prgd.Status.NOT_SEPARABLE
-    assert solved.check(X, y).is_valid

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from prgd_paper.theory.entropies import entropy_excess, log_sum_exp, renyi_entropy, softmax_weights
 from prgd_paper.theory.path_point import PathPoint
-from prgd_paper.theory.schedule_bound import steps_bound
 from scipy.sparse import csr_array
 
 import prgd
 from prgd.algorithms import ProgressiveNewton
-from prgd.algorithms.accelerated_prgd import curvature_bound, entropy_bound
 from prgd.problem.certificate import certify
 
 
@@ -43,25 +41,6 @@ def test_rows_of_all_the_mass_count_beside_tiny_sample_weights(fit_intercept):
         assert np.allclose(at.dual_vector, [61.0, -0.5])
 
 
-def test_the_curvature_of_sparse_rows_far_from_the_origin_does_not_cancel():
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        y = np.where(np.arange(6) % 2, 1, -1)
-        X = rng.standard_normal((6, 3)) + 10.0 ** rng.integers(0, 11) * rng.choice([-1.0, 1.0], 3)
-        dense, sparse = (
-            curvature_bound(prgd.Problem(rows, y, fit_intercept=True).at(np.zeros(3)))
-            for rows in (X, csr_array(X))
-        )
-        assert math.isclose(dense, sparse, rel_tol=1e-4)
-
-
-@pytest.mark.parametrize("weight", [1e30, 1e-30])
-def test_the_unit_of_sample_weights_does_not_change_the_schedule_of_tensors(weight):
-    torch = pytest.importorskip("torch")
-    problem = prgd.Problem(torch.ones(50, 2), sample_weight=np.full(50, weight))
-    assert math.isclose(entropy_bound(problem.at(np.zeros(2))), math.log(50.0))
-
-
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 8])
 def test_a_joint_run_resumed_at_any_step_counts_the_same_passes(steps):
     rng = np.random.default_rng(0)
@@ -73,13 +52,6 @@ def test_a_joint_run_resumed_at_any_step_counts_the_same_passes(steps):
     whole, resumed = run(stop=9), run(stop=9, resume=run(stop=steps))
     assert resumed.passes == whole.passes
     assert (resumed.margin, resumed.upper_bound) == (whole.margin, whole.upper_bound)
-
-
-@pytest.mark.parametrize(("name", "number"), [("rho", 1.0), ("rho", 0.5), ("L_s", -1.0), ("L_s", math.nan)])
-def test_steps_bound_refuses_what_has_no_bound(name, number):
-    options = {"lam": 0.05, "L_s": 1.0, "log_n": 3.0, name: number}
-    with pytest.raises(ValueError, match=name):
-        steps_bound(0.01, 0.5, **options)
 
 
 @pytest.mark.parametrize("unit", [1e-145, 1e-100, 1e100, 1e145])

@@ -3,15 +3,20 @@
 ``python tests/adversarial/torture.py --seconds 60`` prints its seed, how often each outcome occurred and the
 failures by kind, and exits with 1 if there was any failure. ``--seed S`` repeats a run, and
 ``--seed S --only PART --case K`` one of its cases. The parts are problems of two classes against an exact
-oracle, files that are damaged and read, regressions whose coefficients an exact oracle knows (``designs``),
-those in which the numbers invite rounding, so that words may be left undecided (``hard-designs``), and 280
-regressions whose coefficients are followed as a ridge penalty vanishes (``paths``, the same for every seed).
+oracle, the same as tensors (on a GPU if there is one), files that are damaged and read, regressions whose
+coefficients an exact oracle knows (``designs``), those in which the numbers invite rounding, so that words
+may be left undecided (``hard-designs``), 300 regressions whose coefficients are followed as a ridge penalty
+vanishes, with their fits (``paths``, the same for every seed), sentences about separated cells and ranges,
+read as text and checked on the data (``rules``), soft and joint margins of rows far from the origin and
+of mixed sizes (``soft-joint``), and larger ones, and factors of many levels, that must end by time
+(``budgets``). At its end stand the shares of cases that were certified or decided.
 """
 
 import argparse
 import json
 import multiprocessing
 import os
+import re
 import secrets
 import signal
 import sys
@@ -19,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -30,25 +36,31 @@ if __name__ in ("__main__", "__mp_main__"):  # one thread in each process, set b
 import numpy as np
 from adversarial.damaged_files import trial
 from adversarial.problems import GENERATORS
-from adversarial.trial import described, judge
+from adversarial.soft_joint import try_limited, try_soft_joint
+from adversarial.trial import as_tensor, described, judge
 from separation import ridge_paths
 from separation.oracle_trial import disagreements
+from separation.rule_trial import trial as rule_trial
 from separation.small_designs import KINDS, design, hard_design
 
 HANG_SECONDS = 60  # a case that takes longer counts as a hang: its process ends itself, and is replaced
 SHOWN = 5  # failures of each kind that are printed
 EXTRA_SHARE = 0.05  # share of the cases that also try `run`, and of those that also try the estimator
 LEFT_OPEN = ("(left open)", "this one ['above']", "this one ['below']")  # ends of what is no wrong answer
-RIDGE_SETS = 280
+RIDGE_SETS = 300
 Found = tuple[str, str, list[tuple[str, str]]]  # the kind of case, its outcome, and failures with their kinds
 
 
-def try_problem(seed: int, index: int, folder: Path) -> Found:
+def try_problem(seed: int, index: int, folder: Path, engines: tuple[str, ...] = ()) -> Found:
     names = list(GENERATORS)
-    rng = np.random.default_rng([seed, 0, index])
+    rng = np.random.default_rng([seed, 2 if engines else 0, index])
     draw = rng.random()
-    extra = "run" if draw < EXTRA_SHARE else "estimator" if draw < 2 * EXTRA_SHARE else ""
+    extra = "run" if draw < EXTRA_SHARE or engines else "estimator" if draw < 2 * EXTRA_SHARE else ""
     case = GENERATORS[names[index % len(names)]](rng)
+    if engines:  # The numbers are rounded to a type of torch's.
+        case = as_tensor(case, str(rng.choice(engines)), int(rng.choice([1, 40, 2000])))
+        if not np.isfinite(case.X).all():
+            return case.name, "not finite", []
     outcome = judge(case, extra)
     failures = [(kind, f"{text}\n{described(case)}") for kind, text in outcome.failures]
     found = f"{outcome.status}, separability {outcome.separability}"
@@ -69,7 +81,7 @@ def try_design(seed: int, index: int, folder: Path) -> Found:
 def try_hard_design(seed: int, index: int, folder: Path) -> Found:
     true, wrong = disagreements(hard_design(seed, index), index)
     failures = [("word", text) for text in wrong if not text.endswith(LEFT_OPEN)]
-    found = "left open" if len(failures) < len(wrong) else "decided"
+    found = f"{sum('(left open)' in text for text in wrong)} of {len(true.words)} coefficients open"
     return f"{KINDS[index % len(KINDS)]}, {true.verdict}", found, failures
 
 
@@ -79,12 +91,29 @@ def try_path(seed: int, index: int, folder: Path) -> Found:
     return sample.kind, "tried", [("path", text) for text in ridge_paths.compare(sample)[1]]
 
 
+def try_rules(seed: int, index: int, folder: Path) -> Found:
+    kind, outcome, wrong = rule_trial(seed, index)
+    return kind, outcome, [("sentence", text) for text in wrong]
+
+
+def try_soft_or_joint(seed: int, index: int, folder: Path) -> Found:
+    return try_soft_joint(np.random.default_rng([seed, 5, index]), index)
+
+
+def try_budget(seed: int, index: int, folder: Path) -> Found:
+    return try_limited(np.random.default_rng([seed, 6, index]), index)
+
+
 PARTS = {
     "problems": try_problem,
+    "tensors": partial(try_problem, engines=("float64", "float32", "bfloat16", "float16")),
     "files": try_file,
     "designs": try_design,
     "hard-designs": try_hard_design,
     "paths": try_path,
+    "rules": try_rules,
+    "soft-joint": try_soft_or_joint,
+    "budgets": try_budget,
 }
 
 
@@ -136,9 +165,8 @@ def tried(seed: int, jobs: int, ends: list[tuple[str, float]]) -> Iterator[tuple
             except (EOFError, OSError):
                 process.join()
                 code = process.exitcode
-                text = (
-                    f"no answer within {HANG_SECONDS} s" if code == -signal.SIGALRM else f"exit code {code}"
-                )
+                is_late = code == -signal.SIGALRM
+                text = f"no answer within {HANG_SECONDS} s" if is_late else f"exit code {code}"
                 yield ends[now[0]][0], now[1], "unknown", "died", [("hang or crash", text)]
                 now[1] += jobs
                 start(now)
@@ -147,6 +175,18 @@ def tried(seed: int, jobs: int, ends: list[tuple[str, float]]) -> Iterator[tuple
                 del workers[pipe]
             else:
                 yield message
+
+
+def shares(counts: Counter) -> Iterator[str]:
+    """Yield how many cases of each part were certified or decided, and how many coefficients were not."""
+    for part in dict.fromkeys(part for part, _, _ in counts):
+        found = [(outcome, count) for (own, _, outcome), count in counts.items() if own == part]
+        total, solved = (sum(n for o, n in found if re.match(p, o)) for p in ("", "CERTIFIED|(NOT|QUASI)_"))
+        words = [(*map(int, re.findall(r"\d+", o)), n) for o, n in found if o.endswith("coefficients open")]
+        left, asked = (sum(word[k] * word[2] for word in words) for k in (0, 1))
+        told = f"; certified or decided {solved / total:.2%}" if solved else ""
+        told += f"; undecided coefficients {left} of {asked:,}, {left / asked:.3%}" if asked else ""
+        yield f"{part}: {total:,} cases{told}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -184,6 +224,8 @@ def main(arguments: list[str] | None = None) -> int:
         print("interrupted")
     for (part, case, outcome), count in sorted(counts.items()):
         print(f"{part:14}{case:46}{outcome:44}{count:8}")
+    for line in shares(counts):
+        print(line)
     print(f"{counts.total()} cases, seed {seed}; failures: {dict(kinds) or 'none'}")
     return int(bool(kinds))
 

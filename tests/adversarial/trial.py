@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,18 @@ def given(case: Case) -> tuple[Any, Any]:
         return prgd.rows.ChunkedRows.from_blocks(blocks), None
     import torch
 
-    X = torch.tensor(case.X)
-    return (X.to(torch.bfloat16) if case.engine == "bfloat16" else X), case.y
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    X = torch.tensor(case.X, dtype=None if case.engine == "tensor" else getattr(torch, case.engine))
+    return X.to(device).tile(case.copies, 1), np.tile(case.y, case.copies)
+
+
+def as_tensor(case: Case, dtype: str, copies: int) -> Case:
+    """Return a case whose numbers are rounded to a type of torch's, in so many copies."""
+    import torch
+
+    X = case.X.toarray() if hasattr(case.X, "toarray") else np.array(case.X)
+    X = torch.from_numpy(X.astype(np.float64)).to(getattr(torch, dtype)).double().numpy()
+    return replace(case, X=X, engine=dtype, copies=copies, name=f"{case.name}, {dtype}")
 
 
 def _solve(case: Case):
@@ -163,7 +173,7 @@ def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certifica
     # An upper bound of 0 is Gordan's: weights near p balance exactly, so p itself need not.
     if p is not None and len(p.indices) and 0.0 < certificate.upper < math.inf:
         weights = p.integers or p.values.tolist()
-        square = exact.weights_square(p.indices.tolist(), weights)
+        square = exact.weights_square((p.indices % len(exact.points)).tolist(), weights)
         if not oracle.is_at_least(certificate.upper, square):
             outcome.fail(
                 "unproven upper bound", f"{what}: {certificate}, but its p has {oracle.signed_root(square)!r}"

@@ -7,18 +7,8 @@ import scipy.sparse as sp
 
 import prgd
 from prgd.losses import EXPONENTIAL, LOGISTIC
-from prgd.rows import (
-    DenseRows,
-    JointAccurateAt,
-    JointMarginsAt,
-    JointSmallestAt,
-    JointTallyAt,
-    Labels,
-    LargestRow,
-    SparseRows,
-    arrays,
-    as_rows,
-)
+from prgd.rows import DenseRows, Labels, LargestRow, SparseRows, arrays, as_rows
+from prgd.rows.joint_queries import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
 from prgd.rows.tally import COUNT, MARGIN
 
 KINDS = [(EXPONENTIAL, False), (LOGISTIC, False), (EXPONENTIAL, True)]

@@ -1,5 +1,7 @@
 """prgd.jax against the NumPy core and the torch optimizer, step by step in float64."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,8 +130,7 @@ def test_a_network_with_momentum_follows_torch(options):
 @pytest.mark.slow
 def test_a_base_with_second_moments_follows_torch():
     R, T = APPENDIX_RADII, PolynomialPhases(4, 0.6)
-    theirs, _ = torch_path(
-        lambda p: deep.PRGD(torch.optim.AdamW(p, lr=0.02, weight_decay=0.1), R=R, T=T, warm_up=0)
-    )
+    adamw = partial(torch.optim.AdamW, lr=0.02, weight_decay=0.1)
+    theirs, _ = torch_path(lambda p: deep.PRGD(adamw(p), R=R, T=T, warm_up=0))
     base = optax.chain(normalize_by_loss(), optax.adamw(0.02, weight_decay=0.1))
     assert_equal_paths(our_path(progressive_rescale(R, T, base=base))[0], theirs)

@@ -11,20 +11,9 @@ import optax
 import pytest
 
 import prgd.jax
+from prgd import schedules
 from prgd.jax import check, normalize_by_loss, progressive_rescale
 from prgd.jax.formulas import radius_formula, time_formula
-from prgd.schedules import (
-    APPENDIX_RADII,
-    Constant,
-    Every,
-    ExplicitRadii,
-    ExplicitTimes,
-    Geometric,
-    LiftTo,
-    Polynomial,
-    PolynomialPhases,
-    PowerTimes,
-)
 
 Z = jnp.array([[1.0, 0.2, 0.1], [0.3, 1.0, -0.2], [0.5, 0.4, 0.9]])
 
@@ -56,7 +45,14 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize(
-    "radius", [Geometric(1.2), Polynomial(1.2), APPENDIX_RADII, Constant(), ExplicitRadii((1.0, 5.0, 3.0))]
+    "radius",
+    [
+        schedules.Geometric(1.2),
+        schedules.Polynomial(1.2),
+        schedules.APPENDIX_RADII,
+        schedules.Constant(),
+        schedules.ExplicitRadii((1.0, 5.0, 3.0)),
+    ],
 )
 def test_radii_are_those_of_the_schedule(radius):
     k = np.arange(150)
@@ -66,13 +62,19 @@ def test_radii_are_those_of_the_schedule(radius):
 
 @pytest.mark.parametrize(
     "times",
-    [Every(7), PolynomialPhases(5, 0.6), PowerTimes(), ExplicitTimes((0, 3, 40)), lambda k: 2 * k * (k + 1)],
+    [
+        schedules.Every(7),
+        schedules.PolynomialPhases(5, 0.6),
+        schedules.PowerTimes(),
+        schedules.ExplicitTimes((0, 3, 40)),
+        lambda k: 2 * k * (k + 1),
+    ],
 )
 def test_times_are_exactly_those_of_the_schedule(times):
     k = np.arange(1000)
     exact = np.array([times(int(i)) for i in k])
     found = np.asarray(time_formula(times, 100_000)(jnp.asarray(k, jnp.int32)))
-    expected = np.where((exact <= 100_000) | isinstance(times, Every), exact, -1)
+    expected = np.where((exact <= 100_000) | isinstance(times, schedules.Every), exact, -1)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -98,7 +100,8 @@ def test_each_matrix_has_its_own_radius():
     rng = np.random.default_rng(0)
     params = [rng.normal(size=shape) for shape in [(3, 2), (2,), (2, 2, 2)]]
     gradients = [rng.normal(size=(9, *p.shape)) for p in params]
-    optimizer = progressive_rescale(1.5, ExplicitTimes((0, 3, 6)), base=optax.sgd(0.3), scope="matrix")
+    times = schedules.ExplicitTimes((0, 3, 6))
+    optimizer = progressive_rescale(1.5, times, base=optax.sgd(0.3), scope="matrix")
     ours = [jnp.array(p, jnp.float32) for p in params]
     update, state, R_0 = jax.jit(optimizer.update), optimizer.init(ours), [np.linalg.norm(p) for p in params]
     for t in range(9):
@@ -186,13 +189,11 @@ def test_seeds_are_mapped_and_steps_scanned():
 def test_some_parameters_can_be_left_out():
     params = {"w": jnp.array([3.0, 4.0]), "gain": jnp.array([7.0])}
     gradient = jax.tree.map(jnp.ones_like, params)
-    masked = optax.chain(
-        optax.sgd(0.1), optax.masked(progressive_rescale(2.0, 2), {"w": True, "gain": False})
-    )
+    rescaled = optax.masked(progressive_rescale(2.0, 2), {"w": True, "gain": False})
+    masked = optax.chain(optax.sgd(0.1), rescaled)
     labels = {"w": "homogeneous", "gain": "other"}
-    parted = optax.multi_transform(
-        {"homogeneous": prgd.jax.prgd(0.1, 2.0, 2), "other": optax.sgd(0.1)}, labels
-    )
+    parts = {"homogeneous": prgd.jax.prgd(0.1, 2.0, 2), "other": optax.sgd(0.1)}
+    parted = optax.multi_transform(parts, labels)
     for optimizer in (masked, parted):
         found, state = params, optimizer.init(params)
         for _ in range(3):  # rescalings at t = 0 and 2
@@ -204,9 +205,8 @@ def test_some_parameters_can_be_left_out():
 
 
 def test_hyperparameters_can_be_injected():
-    optimizer = optax.inject_hyperparams(
-        prgd.jax.prgd, static_args=("radius", "times", "warm_up", "max_steps")
-    )(0.1, 1.5, 3)
+    static = ("radius", "times", "warm_up", "max_steps")
+    optimizer = optax.inject_hyperparams(prgd.jax.prgd, static_args=static)(0.1, 1.5, 3)
     w = jnp.array([1.0, 0.5, 0.2])
     state = optimizer.init(w)
     w, state = step(optimizer, exponential_loss, w, state)
@@ -215,7 +215,7 @@ def test_hyperparameters_can_be_injected():
 
 
 def test_the_warm_up_does_not_divide():
-    optimizer = prgd.jax.prgd(0.1, Constant(), 4, warm_up=2)
+    optimizer = prgd.jax.prgd(0.1, schedules.Constant(), 4, warm_up=2)
     plain, w = optax.sgd(0.1), jnp.array([1.0, 0.5, 0.2])
     state, v, plain_state = optimizer.init(w), w, plain.init(w)
     for _ in range(2):
@@ -311,12 +311,12 @@ BAD = [
     (lambda: progressive_rescale("exponential:2", 5), ValueError, "exponential"),
     (lambda: progressive_rescale(0.0, 5), ValueError, "c of Geometric"),
     (lambda: progressive_rescale(lambda k, R_0: 0.0 * R_0, 5), ValueError, "gave the radius 0.0 at k = 0"),
-    (lambda: progressive_rescale(LiftTo(1.0, [1.0]), 5), ValueError, "reads the iterate"),
+    (lambda: progressive_rescale(schedules.LiftTo(1.0, [1.0]), 5), ValueError, "reads the iterate"),
     (lambda: progressive_rescale(1.2, 2.5), TypeError, "times must be an integer, text"),
     (lambda: progressive_rescale(1.2, lambda k: k + 1), ValueError, r"T\(0\) must be 0; got 1"),
     (lambda: progressive_rescale(1.2, lambda k: 0), ValueError, "does not advance"),
     (lambda: progressive_rescale(1.2, lambda k: k), ValueError, "Phases of one step only rescale"),
-    (lambda: progressive_rescale(1.2, lambda k: 1.5 * k), TypeError, r"T\(1\) must be an integer; got 1.5"),
+    (lambda: progressive_rescale(1.2, lambda k: 1.5 * k), ValueError, r"T\(1\) must be an integer; got 1.5"),
     (lambda: progressive_rescale(1.2, 5, scope="group"), ValueError, "Unknown scope 'group'"),
     (lambda: progressive_rescale(1.2, 5, on_rescale="drop"), ValueError, "Unknown on_rescale 'drop'"),
     (lambda: progressive_rescale(1.2, 5, warm_up=-1), ValueError, "warm_up"),

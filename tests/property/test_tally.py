@@ -1,7 +1,5 @@
 """Merge is associative, has an identity and does not care about the order of rows."""
 
-import functools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,13 +49,6 @@ def test_identity(a):
     nothing = merge([Tally.identity(1, 2), Tally.identity(1, 2)])
     assert (nothing.scalars[0, MASS], nothing.margins, nothing.log_sums) == (0.0, [np.inf], [-np.inf])
     assert not np.isnan(nothing.vector).any()
-
-
-@given(st.lists(tallies(), min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_order_of_merging_does_not_matter(parts, random):
-    whole = merge(parts)
-    random.shuffle(parts)
-    assert_same(functools.reduce(lambda x, y: merge([x, y]), parts), whole)
 
 
 @given(st.integers(1, 70), st.integers(0, 10**6), st.sampled_from(["exponential", "logistic"]))

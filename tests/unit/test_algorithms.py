@@ -34,7 +34,7 @@ def test_a_step_by_hand(algorithm, problem, w0, expected):
     ("algorithm", "name", "steps", "last"),
     [
         # t = 0: g = 0, w = u; t = 1: g = (g + u) / 2 = 1, w += g + u
-        (prgd.algorithms.DualAcceleration(), "g", [(2.0, 0.0), (5.0, 1.0)], {}),
+        (prgd.algorithms.DualAcceleration(), "g", [(2.0, 0.0), (5.0, 1.0)], {"own_upper": 2.0}),
         # j = 0: g = 0, w = u; j = 1: g = (g + u) / 4 = 1/2, w += g + u
         (prgd.algorithms.RestartedNGD(), "g", [(2.0, 0.0), (4.5, 0.5)], {"age": 2, "phase": 1}),
         # round 1: w_1 = u, W = u, kept as W / 4; round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
@@ -121,7 +121,7 @@ def test_names_are_found_and_suggested():
     assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.algorithms.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: accelerated-prgd, adam, adaptive-gd, away-"):
+    with pytest.raises(ValueError, match="Known: adam, adaptive-gd, away-"):
         prgd.algorithms.find_algorithm("zzzzzz")
 
 

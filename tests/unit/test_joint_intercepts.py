@@ -41,12 +41,6 @@ def test_the_best_intercept_reaches_the_smallest_mean_of_a_cycle(seed, K, scale)
     assert (g + (b[:, None] - b)).min() == margin
 
 
-def test_two_classes_have_the_intercept_of_the_binary_problem():
-    margin, b = best_intercept(np.array([[math.inf, 5.0], [-1.0, math.inf]]))
-    assert margin == 2.0
-    assert b[1] - b[0] == 3.0  # the margins of class 0 and of class 1 become 2
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.sampled_from([1e-16, 1e-9, 0.1]))
 def test_a_circulation_balances_exactly_and_is_near(seed, K, noise):

@@ -1,5 +1,6 @@
 """Model files: classes, hyperplanes and coefficients that do not go together are refused."""
 
+import contextlib
 import json
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 
 import prgd
 from prgd import Result
+from prgd.core.files import read_saved, write_saved
 from prgd.estimators.model import Model
 
 X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.5]])
@@ -19,8 +21,7 @@ def several():
 
 
 def changed(path, **arrays):
-    with np.load(path) as old:
-        np.savez(path, **({name: old[name] for name in old.files} | arrays))
+    write_saved(path, read_saved(path)[1] | arrays)
 
 
 def test_a_model_of_several_classes_is_loaded_whole(tmp_path):
@@ -28,7 +29,7 @@ def test_a_model_of_several_classes_is_loaded_whole(tmp_path):
     model = Model.load(tmp_path / "m.npz")
     assert model.classes.tolist() == list("abcd")
     np.testing.assert_array_equal(model.decision_function(X), several().decision_function(X))
-    with pytest.raises(ValueError, match=r"m.npz: expected a result, got a model of several .*Model.load"):
+    with pytest.raises(ValueError, match=r"m.npz: expected a result, got a model. .*Model.load"):
         Result.load(tmp_path / "m.npz")
 
 
@@ -46,11 +47,35 @@ def test_vectors_of_other_sizes(tmp_path):
     changed(tmp_path / "m.npz", **{"1/w": np.ones(7), "1/w_lower": np.ones(7)})
     with pytest.raises(ValueError, match=r"different numbers of features, \[2, 7\]"):
         Model.load(tmp_path / "m.npz")
-    prgd.max_margin(X, [0, 0, 1, 1]).save(tmp_path / "r.npz")
-    changed(tmp_path / "r.npz", w_lower=np.ones(7))
-    for load in (Model.load, Result.load):
-        with pytest.raises(ValueError, match="different shapes"):
-            load(tmp_path / "r.npz")
+
+
+Y = np.array(["a", "a", "b", "b"])
+RESULTS = {
+    "hard": lambda: prgd.max_margin(X, Y),
+    "soft": lambda: prgd.soft_margin(X, Y, C=1.0),
+    "joint": lambda: prgd.max_margin(X, Y, multi_class="joint"),
+    "run": lambda: prgd.run(prgd.Problem(X, Y, fit_intercept=True), prgd.NGD(), stop=9),
+}
+
+
+@pytest.mark.parametrize(
+    "change", [np.negative, lambda a: a + np.nan, lambda a: a + np.inf, lambda a: a[::-1], np.sum]
+)
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_rewritten_field_is_refused_and_with_a_digest_not_confirmed(tmp_path, kind, change):
+    path = tmp_path / "r.npz"
+    RESULTS[kind]().save(path)
+    _, arrays = read_saved(path)
+    assert Result.load(path).check(X, Y).is_valid
+    for name in ("w", "w_lower", "bounds", "classes"):
+        new = arrays[name][::-1] if name == "classes" else change(arrays[name])
+        np.savez(path, **arrays | {name: new, "digest": np.load(path)["digest"]})
+        with pytest.raises(ValueError, match=r"r.npz: not a whole prgd result file \(its digest is"):
+            Result.load(path)
+        write_saved(path, arrays | {name: new})
+        with contextlib.suppress(ValueError):
+            assert not Result.load(path).check(X, Y).is_valid, name
+        write_saved(path, arrays)
 
 
 def test_two_classes_keep_their_names(tmp_path):
@@ -68,6 +93,6 @@ def test_two_classes_keep_their_names(tmp_path):
 def test_a_folder_and_a_file_of_another_version_are_refused(tmp_path, load):
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
-    np.savez(tmp_path / "old.npz", meta=np.array(json.dumps({"format": "prgd-result-1"})))
+    write_saved(tmp_path / "old.npz", {"meta": np.array(json.dumps({"format": "prgd-result-1"}))})
     with pytest.raises(ValueError, match="format 'prgd-result-1', which this version of prgd does not know"):
         load(tmp_path / "old.npz")

@@ -62,11 +62,9 @@ def test_the_recipe_has_the_version_and_the_dependencies_of_the_project():
     assert found["build"]["python"]["entry_points"] == scripts
     assert found["about"]["summary"] == PROJECT["description"]
     assert found["about"]["license"] == PROJECT["license"]
-
-
-def test_the_hash_of_the_recipe_is_a_placeholder_that_the_recipe_explains():
-    assert set(recipe()["source"]["sha256"]) == {"0"}
-    assert "its sha256 is zeros here" in text("recipe/recipe.yaml")
+    assert f"version: {prgd.__version__}" in text("CITATION.cff")
+    assert f"## {prgd.__version__}" in text("CHANGELOG.md")
+    assert f'"{prgd.__version__}"' in text("paper/prgd_paper/__init__.py")
 
 
 def test_the_tests_on_github_run_on_every_python_that_the_classifiers_name():
@@ -165,19 +163,3 @@ def test_the_page_of_a_package_index_has_no_link_to_files_of_the_repository():
     headings = re.compile(r"^## .*", re.MULTILINE)
     assert headings.findall(page) == headings.findall(text("README.md"))
     assert "`prgd reproduce --only figure-3" in page  # the paragraph after a caption
-
-
-VERDICTS = dict(re.findall(r"\| `([a-z0-9.-]+)` \| (\S) ", text("docs/verdicts.md")))
-
-
-@pytest.mark.parametrize(("sign", "name"), re.findall(r"\| (\S) `([a-z0-9.-]+)` \|", text("docs/theory.md")))
-def test_the_table_of_the_theory_has_the_verdicts(sign, name):
-    assert VERDICTS[name] == sign
-
-
-def test_the_table_of_the_theory_has_every_lemma_and_theorem():
-    results = {name for name in VERDICTS if re.match(r"(lemma|theorem|proposition|table-1)-", name)}
-    # Parts of one proof share a row: its caveats, and the corrected or the freezing variants stand in words.
-    in_words = {"theorem-5.5-constants", "theorem-6.1-warm-up", "theorem-6.1-radius", "theorem-6.1-s6"}
-    in_words |= {"theorem-6.4-gd-direction", "theorem-6.4-ngd-direction"}
-    assert {name for name in results if f"`{name}`" not in text("docs/theory.md")} == in_words

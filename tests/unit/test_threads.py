@@ -1,15 +1,19 @@
 """Threads: work that is spread over them, and those of BLAS while small matrices are worked on."""
 
+import io
 import math
 
+import numba as nb
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are set
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
+from prgd.core import threads
 from prgd.core.threads import each, single_blas
 from prgd.estimators.fitting import Fitting
+from prgd.rows import _compiling
 
 
 def blas_threads() -> set[int]:
@@ -66,3 +70,26 @@ def test_a_small_fit_uses_one_thread_of_blas(monkeypatch):
     prgd.MaxMarginClassifier().fit(X, [0, 0, 1, 1])
     assert seen == [{1}]
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(
+    ("load", "count"),
+    [("0.10 5.00 5.00 1/99 7", 4), ("2.90 0.00 0.00 3/99 7", 2), ("9.00 9.00 9.00 9/99 7", 1)],
+)
+def test_threads_are_as_many_as_cores_that_others_leave_free(monkeypatch, load, count):
+    monkeypatch.delenv("PRGD_NUM_THREADS", raising=False)
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    monkeypatch.setattr(threads.Path, "read_text", lambda self, **options: load)
+    assert threads.threads_of(None) == count
+    assert threads.threads_of(3) == 3
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_is_told_once_that_kernels_are_compiled(monkeypatch, is_terminal):
+    shown = io.StringIO()
+    shown.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(_compiling.Compiling, "is_said", False)
+    for number in (1.0, 2j):  # two types, each of which is compiled
+        assert nb.njit(lambda x: x)(number) == number
+    assert shown.getvalue() == "Compiling kernels (once on this machine) ...\n" * is_terminal
