@@ -15,8 +15,8 @@ from prgd.problem.certificate import Certificate, interval
 def live_line(progress: bool | str, has_clock: bool = False) -> Iterator[Callable[[str], None]]:
     """Yield a function that puts its text after the label of a line, which is drawn ten times a second.
 
-    The first text is drawn at once, so that short work is seen too. ``progress`` is the label; True stands for "prgd", and False for no line. ``has_clock`` adds for how long
-    the line has been there.
+    The first text is drawn at once, so that short work is seen too. ``progress`` is the label; True stands
+    for "prgd", and False for no line. ``has_clock`` adds for how long the line has been there.
     """
     if not progress or not sys.stderr.isatty():
         yield lambda text: None
@@ -28,12 +28,9 @@ def live_line(progress: bool | str, has_clock: bool = False) -> Iterator[Callabl
     columns = [TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
     with Progress(*columns[: 1 + has_clock], console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(label)
-
-        def show(text: str) -> None:
-            is_first = shown.tasks[task].description == label
-            shown.update(task, description=printable(f"{label}  {text}"), refresh=is_first)
-
-        yield show
+        yield lambda text: shown.update(
+            task, description=printable(f"{label}  {text}"), refresh=shown.tasks[task].description == label
+        )
 
 
 @contextmanager
