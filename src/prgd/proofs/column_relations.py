@@ -146,7 +146,7 @@ def independent_columns(rows: LiftedRows, index: Indices) -> tuple[list[int], li
         return [], []
     is_filled = largest(Z, 0) > 0.0
     filled = np.flatnonzero(is_filled)
-    A = weighted(Z[:, filled], np.ones(Z.shape[0]))
+    A = weighted(Z[:, filled], np.ones(Z.shape[0])) if filled.size <= Z.shape[0] else None
     is_proven = A is not None and absorbs(A, slack=0.0)
     return filled.tolist() if is_proven else [], np.flatnonzero(~is_filled).tolist()
 
