@@ -1,4 +1,4 @@
-r"""Theorems 1 to 7, 9 and 15 to 17 of docs/note/note.md, asked of runs in extended precision.
+r"""Statements 1 to 7, 9 and 15 to 17 of docs/note/note.md, asked of runs in extended precision.
 
 A run is ``w <- w + eta u`` from 0, ``u = Z^T p``. With an intercept p is a softmax of mass 1/2 in each class.
 """
@@ -18,7 +18,14 @@ from prgd.datasets import Dataset
 from prgd.maxmargin import max_margin
 from prgd_paper.theory import expansion
 from prgd_paper.theory.dual_vector import diameter, largest_step
-from prgd_paper.theory.entropies import Reals, classes_of, log_sum_exp, newton_step, softmax_weights
+from prgd_paper.theory.entropies import (
+    Reals,
+    classes_of,
+    log_sum_exp,
+    newton_step,
+    renyi_entropy,
+    softmax_weights,
+)
 from prgd_paper.theory.path_checks import Reading
 from prgd_paper.theory.path_limits import carrying_rows, margin_rows_path, smallest_mean
 from prgd_paper.theory.samples import PathProblem
@@ -67,11 +74,11 @@ class Frame:
 
 
 def real_problem(data: Dataset, fit_intercept: bool) -> PathProblem:
-    """Return a real set with its solution, solved on the margin rows to rounding."""
+    """Return a real set with its solution, solved on the margin rows to rounding of extended precision."""
     X, y = np.asarray(data.X), np.asarray(data.y, float)
-    w = max_margin(X, y, fit_intercept=fit_intercept, tol=1e-12, n_jobs=1).certificate.w
+    near = max_margin(X, y, fit_intercept=fit_intercept, tol=1e-12, n_jobs=1).certificate.w
     Z, groups = X * y[:, None], y if fit_intercept else None
-    margins = Z @ w
+    margins = Z @ near
     for mask in classes_of(len(y), groups):
         margins[mask] /= margins[mask].min()
     (rows,) = np.nonzero(abs(margins - 1.0) < 1e-7)
@@ -80,8 +87,12 @@ def real_problem(data: Dataset, fit_intercept: bool) -> PathProblem:
     K = np.block([[np.eye(A.shape[1]), A.T], [A, np.zeros((len(A), len(A)))]])
     if fit_intercept:
         K[X.shape[1], X.shape[1]] = 0.0
-    w = np.linalg.lstsq(K, np.append(np.zeros(A.shape[1]), np.ones(len(A))))[0][: X.shape[1]]
-    gamma_star = 1.0 / float(np.linalg.norm(w))
+    right = np.append(np.zeros(A.shape[1]), np.ones(len(A)))
+    found, wide = np.zeros(len(K), np.longdouble), K.astype(np.longdouble)
+    for _ in range(4):  # refined: the residual is formed in extended precision
+        found = found + np.linalg.lstsq(K, (right - wide @ found).astype(np.float64))[0]
+    w: Any = found[: X.shape[1]]
+    gamma_star = 1.0 / np.sqrt(w @ w)
     return PathProblem("real", Z, y, w * gamma_star, gamma_star, rows, groups=groups)
 
 
@@ -89,6 +100,23 @@ def divergence(p: Reals, q: Reals) -> Any:
     """Return ``KL(p || q)``."""
     kept = p > 0.0
     return (p[kept] * np.log(p[kept] / q[kept])).sum()
+
+
+def centre_readings(problem: PathProblem) -> Iterator[Reading]:
+    """E2: the weights at c are the dual solution of largest entropy, and c = 0 if they are uniform."""
+    Y, groups = carrying_rows(problem)
+    c, masks = expansion.path_expansion(Y, groups).c, np.array(list(classes_of(len(Y), groups)))
+    p, size = softmax_weights(-(Y @ c), groups=groups), float(np.linalg.norm(Y, axis=1).max())
+    slack = BLUR * (1.0 + size * float(np.linalg.norm(c)))
+    yield Reading("E2 dual", float(np.linalg.norm(Y.T @ p)), 0.0, slack * size, size)
+    most = float(log_sum_exp(-(Y @ c), groups=groups))
+    yield Reading("E2", abs(float(renyi_entropy(np.log(p), groups=groups)) - most), 0.0, slack, most)
+    _, s, Vt = np.linalg.svd(np.vstack([Y.T, masks]).astype(np.float64))
+    for way in Vt[int((s > 1e-9 * s[0]).sum()) :]:  # other dual solutions
+        other = p + 0.9 * way / float((-way / p).max())
+        yield Reading("E2 other", float(renyi_entropy(np.log(other), groups=groups)), most, slack)
+    if max(float(np.ptp(p[mask])) for mask in masks) < slack:
+        yield Reading("E2 zero", float(np.linalg.norm(c)), 0.0, 1e-9, 1.0)
 
 
 def mirror_readings(problem: PathProblem, steps: int = ACCELERATED) -> Iterator[Reading]:

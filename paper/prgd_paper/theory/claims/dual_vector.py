@@ -9,18 +9,16 @@ from typing import Any
 
 from prgd.algorithms import SteepestDescent
 from prgd.algorithms.base import states
-from prgd.datasets import digits
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
 from prgd_paper.theory import gradient_checks as checks
-from prgd_paper.theory.claims.path import WHERE, no_violation
+from prgd_paper.theory.claims.path import WHERE, no_violation, real_sets
 from prgd_paper.theory.path_checks import Reading, Summary, summarise
 from prgd_paper.theory.path_limits import IDLE, STRICT
 from prgd_paper.theory.samples import PathProblem, path_problem
 
 SEEDS, SMALL, STEPS = range(28), 12, 200  # four planted problems of each kind, of so many rows and columns
-REAL = tuple((0, k, rows) for k, rows in ((1, 60), (4, 60)))
 OTHER_NORMS = ("lp:1.5", "l1", "linf")
 NORM_STEPS = 400
 SETTING = (
@@ -36,9 +34,7 @@ def _sets(*kinds: str, real: bool = True) -> tuple[PathProblem, ...]:
     """Return planted sets of some kinds and real ones, without an intercept and with it."""
     planted = [p for seed in SEEDS if (p := path_problem(seed, SMALL)).kind in kinds]
     found = [*planted, *(p.with_intercept() for p in planted)]
-    if real:
-        found += [checks.real_problem(digits(*pair), fit) for pair in REAL for fit in (False, True)]
-    return tuple(found)
+    return (*found, *real_sets(False), *real_sets(True)) if real else tuple(found)
 
 
 def _ask(
@@ -76,10 +72,11 @@ def linear_rate_of_the_dual_vector() -> Finding:
     Count the steps at which (a), (b) or (c) fails.
     """
     found = _ask(_sets(*STRICT), checks.rate_readings, steps=STEPS)
+    found |= _ask(_sets(*STRICT, *IDLE), checks.centre_readings)
     return count(
         found,
-        ("E3 a", "E3 b", "E3 c"),
-        f"E_t comes to {found['E3 b'].extreme:.6f} of its bound.",
+        ("E2 dual", "E2", "E2 other", "E2 zero", "E3 a", "E3 b", "E3 c"),
+        f"E_t comes to {found['E3 b'].extreme:.6f} of its bound. E2 is Lemma 2, on rows that carry weight.",
         "A set with strict complementarity and a step of at most 4 / D^2 at which a bound fails.",
     )
 

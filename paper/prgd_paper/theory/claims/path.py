@@ -7,9 +7,11 @@ from functools import cache
 
 import numpy as np
 
+from prgd.datasets import digits
 from prgd_paper.claims import Finding, claim
 from prgd_paper.theory import path_checks as checks
 from prgd_paper.theory import path_limits as limits
+from prgd_paper.theory.gradient_checks import real_problem
 from prgd_paper.theory.path_limits import FALL, NEXT, RHO
 from prgd_paper.theory.samples import KINDS, PathProblem, path_problem
 
@@ -20,15 +22,16 @@ POINTS = 4  # penalties of a path, each a hundredth of the one before
 LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limits
 SETTING = (
     f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
-    f"({', '.join(KINDS)}), in {', '.join(checks.SETTINGS)}: {POINTS} points of the path and as many random "
-    "points around it, in extended precision, and random w of lengths up to 3e5, half of them with sample "
-    "weights, in float64."
+    f"({', '.join(KINDS)}), and 60 rows of digits 0/1 and 0/4, in "
+    f"{', '.join(checks.SETTINGS)}: {POINTS} points of the path and as many random points around it, in "
+    "extended precision, and random w of lengths up to 3e5, half of them with sample weights, in float64."
 )
 LIMITS = (limits.expansion_readings, limits.one_system_readings)
 LIMIT_SETTING = (
     f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
     "kinds that the statement is about, through the origin and with an "
-    "intercept; entries of few bits, so that margin rows lie on the margin exactly. "
+    "intercept; entries of few bits, so that margin rows lie on the margin exactly; under strict "
+    "complementarity 60 rows of digits 0/1 and 0/4 too, solved to rounding. "
     "Extended precision."
 )
 
@@ -37,11 +40,17 @@ LIMIT_SETTING = (
 def _survey() -> dict[str, checks.Summary]:
     """Return readings of E8 to E11 on all sets and settings, summarised."""
     found: list[checks.Reading] = []
-    for problem in _problems(SEEDS):
+    for problem in [*_problems(SEEDS), *real_sets(False)]:
         for setting in checks.SETTINGS:
             found += checks.path_readings(problem, setting, POINTS)
         found += checks.any_point_readings(problem.Z, problem.signs, len(found))
     return checks.summarise(found)
+
+
+@cache
+def real_sets(fit_intercept: bool) -> tuple[PathProblem, ...]:
+    """Return 60 rows of digits 0 and 1, and of 0 and 4, solved through the origin or with an intercept."""
+    return tuple(real_problem(digits(0, other, 60), fit_intercept) for other in (1, 4))
 
 
 def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[PathProblem]:
@@ -59,7 +68,8 @@ def _limits(kinds: tuple[str, ...]) -> dict[str, checks.Summary]:
 def _limit_problems(kinds: tuple[str, ...]) -> list[PathProblem]:
     """Return planted problems of some kinds, without an intercept and with it."""
     planted = _problems(LIMIT_SEEDS, kinds)
-    return [*planted, *(problem.with_intercept() for problem in planted)]
+    real = [] if kinds == limits.IDLE else [*real_sets(False), *real_sets(True)]
+    return [*planted, *(problem.with_intercept() for problem in planted), *real]
 
 
 def no_violation(
