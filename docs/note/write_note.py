@@ -131,18 +131,16 @@ def race() -> str | None:
         "Newton's "
         "products are counted as passes."
     )
-    slow = [row for row in rows if row["kind"] == "real" and row["method"] != "Newton"]
-    names = list(dict.fromkeys(row["set"] for row in slow))
-    reached = {name: any("1e-06" in row["reached"] for row in slow if row["set"] == name) for name in names}
-    newton = sum(
-        "1e-06" in row["reached"] for row in rows if row["kind"] == "real" and row["method"] == "Newton"
-    )
+    reached: dict[str, set[str]] = {kind: set() for kind in ("first-order", "Newton")}
+    for row in rows:
+        if row["kind"] == "real" and "1e-06" in row["reached"]:
+            reached["Newton" if row["method"] == "Newton" else "first-order"].add(row["set"])
+    first, second = (len(names) for names in reached.values())
     said = (
-        f"On {sum(not r for r in reached.values())} of the {len(names)} real sets no first-order method "
-        f"certifies $10^{{-6}}$ "
-        f"within its passes; Newton's steps do on {newton}. So where the curvature $\\mu/B^2$ is small, "
-        f"as on text, "
-        "images and letters, only second-order steps are fast."
+        f"First-order methods certify $10^{{-6}}$ within their passes on {first or 'none'} of the real sets, "
+        f"Newton's steps on {second}. So where the curvature $\\mu/B^2$ is small, as on text, images and "
+        "letters, only second-order steps are fast. The generated set that no method certifies has a margin "
+        "of $2^{-15}$; its longest row has the length 1.4."
     )
     return "\n".join([*lines, "", f"{caption} {said}"])
 
