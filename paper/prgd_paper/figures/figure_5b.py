@@ -312,18 +312,20 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
     _, lows, highs = zip(*(_lead(differences) for differences in found.values()), strict=True)
     leads = {setting: list(_leads(rows, setting)) for setting in found}
     is_always_behind = all(high < 0.0 for some in leads.values() for _, _, high in some)
-    counts = [
-        f"{setting} ({where(rows, setting=setting).seed.nunique()} seeds) it is below 0 after "
-        f"{sum(high < 0.0 for _, _, high in some)} of {len(some)} epoch counts, above 0 after "
-        f"{sum(low > 0.0 for _, low, _ in some) or 'none'}, and its middle is above 0 after "
-        f"{sum(mean > 0.0 for mean, _, _ in some) or 'none'}"
-        for setting, some in leads.items()
-    ]
+    counts = []
+    for setting, some in leads.items():
+        seeds, below = where(rows, setting=setting).seed.nunique(), sum(high < 0.0 for _, _, high in some)
+        middle, above = (sum(lead[k] > 0.0 for lead in some) for k in (0, 1))
+        counts.append(
+            f"{setting} ({seeds} seeds) it is below 0 after {below} of {len(some)} epoch counts, contains 0 "
+            f"after {len(some) - below - above or 'none'} and is above 0 after {above or 'none'} (its middle "
+            f"after {middle or 'none'})"
+        )
     return Finding(
         ((100 * min(lows), 100 * max(highs)), ">", 0.0),
-        f"PRGD's lead over the better of GD and NGD, as a 95 % interval: {'; '.join(counts)}; else it "
-        "contains 0; all chosen rates lie at the grid's edge. Epochs count from "
-        f"{WARM_UP} on, where the warm-up ends. At the ends of runs, paired by seed: {_sentence(rows)}",
+        f"PRGD's lead over the better of GD and NGD, as a 95 % interval: {'; '.join(counts)}; all chosen "
+        f"rates lie at the grid's edge. Epochs count from {WARM_UP} on, where the warm-up ends. At the ends "
+        f"of runs, paired by seed: {_sentence(rows)}",
         what="PRGD's lead in test accuracy over the better of GD and NGD, in points",
         setting="Section 7.2 says no explicit regularization, Appendix E.2 weight decay and dropout: both "
         f"are run. {' '.join(CAPTIONS.get(setting, setting) for setting in found)} 4 rates were tried for GD "
