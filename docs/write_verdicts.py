@@ -1,7 +1,8 @@
 r"""Write the verdicts: all of them to docs/verdicts.md, and their counts into the README.
 
 First ``prgd reproduce`` and ``prgd claims --json claims.json``, then ``python docs/write_verdicts.py``.
-Verdicts, reasons and caveats come from that file, words that no run can tell from ``verdict_words.toml``.
+Verdicts, reasons and caveats come from that file, words that no run can tell from ``words.toml`` in
+``prgd_paper/claims``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import json
 import re
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from prgd_paper.claims import Judgement
 from prgd_paper.claims.quotes import readable
+from prgd_paper.claims.registry import WORDS, rests_on
 from prgd_paper.report.elements import pretty
 from prgd_paper.reproduce.store import write_whole
 
@@ -49,14 +50,6 @@ REPEATS = {
     "table-1-ngd": "theorem-6.4-ngd-direction",
     "table-1-prgd": "theorem-6.1",
 }
-# Verdicts that a proof gives, by the beginning of the claim's name: that of the paper, as corrected, or ours.
-PROVED = (
-    "proposition-", "theorem-5.5", "theorem-6.", "table-1-gd", "table-1-ngd", "table-1-prgd",
-    "regularization-path-toy", "section-4-projection", "section-5", "lemma-a.1", "lemma-c.1", "lemma-c.2",
-    "lemma-c.3", "lemma-d.", "theorem-c.7",
-)  # fmt: skip
-NOT_PROVED = ("theorem-5.5-constants", "section-4-projection-useful", "table-1-prgd-exp")
-WORDS = tomllib.loads((Path(__file__).parent / "verdict_words.toml").read_text(encoding="utf-8"))
 GROUPS = {
     Judgement.FAILS: "✗ What does not hold",
     Judgement.NOT_DECIDED: "? What is not decided",
@@ -229,7 +222,9 @@ def _table(claims: list[dict[str, Any]], head: str) -> list[str]:
             c.get("why", "").replace("The interval contains both answers. ", "")
         )
         matters = [] if c.get("is_ours", False) else [words.get("matters", "")]
-        rows.append([f"{_signed(c)}<br>{said}<br>*{symbols(c['where'])}*", why, *matters, _rests_on(c)])
+        rows.append(
+            [f"{_signed(c)}<br>{said}<br>*{symbols(c['where'])}*", why, *matters, rests_on(c["name"])]
+        )
     columns = [head, "why", *["does it matter?"] * (len(rows[0]) == 4), "proved or measured"]
     lines = [f"| {' | '.join(row)} |" for row in (columns, *rows)]
     return [lines[0], "|---" * len(columns) + "|", *lines[1:]]
@@ -237,7 +232,7 @@ def _table(claims: list[dict[str, Any]], head: str) -> list[str]:
 
 def _folded(title: str, claims: list[dict[str, Any]]) -> list[str]:
     """Return a list that opens on a click: the paper's words with formulas, or a statement of ours."""
-    items = [f"- {_signed(c)} · {symbols(c['where'])} · {_rests_on(c)}: {_said(c)}" for c in claims]
+    items = [f"- {_signed(c)} · {symbols(c['where'])} · {rests_on(c['name'])}: {_said(c)}" for c in claims]
     return [f"<details><summary>{title}</summary>", "", *items, "", "</details>", ""]
 
 
@@ -252,13 +247,6 @@ def _said(claim: dict[str, Any]) -> str:
 
 def _signed(claim: dict[str, Any]) -> str:
     return f"{Judgement(claim['verdict']).sign} `{claim['name']}`"
-
-
-def _rests_on(claim: dict[str, Any]) -> str:
-    name = claim["name"]
-    is_proved = name.startswith(PROVED) and name not in NOT_PROVED
-    # The statements of ours that docs/note/note.md proves are named after their numbers.
-    return "proved" if is_proved or re.match(r"e\d+-", name) else "measured"
 
 
 def main(report: Path = Path("report"), claims: Path = Path("claims.json"), root: Path = Path()) -> None:

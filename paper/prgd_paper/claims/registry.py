@@ -12,8 +12,10 @@ import math
 import pkgutil
 import re
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +26,16 @@ from prgd_paper.claims.quotes import readable
 TOO_FEW = "too few draws for an interval"
 NOT_YET_RUN = Finding(Judgement.NOT_RUN, "Not yet run.")
 OURS_HEAD = "Statements of ours, which the paper does not make:"
-WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
+RELATIONS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
+# What no run can tell of a claim: its statement in short, and whether its verdict matters.
+WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+# Verdicts that a proof gives, by the beginning of the claim's name: that of the paper, as corrected, or ours.
+PROVED = (
+    "proposition-", "theorem-5.5", "theorem-6.", "table-1-gd", "table-1-ngd", "table-1-prgd",
+    "regularization-path-toy", "section-4-projection", "section-5", "lemma-a.1", "lemma-c.1", "lemma-c.2",
+    "lemma-c.3", "lemma-d.", "theorem-c.7",
+)  # fmt: skip
+NOT_PROVED = ("theorem-5.5-constants", "section-4-projection-useful", "table-1-prgd-exp")
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
 # claims that name none of these places come last, before statements of ours.
@@ -117,6 +128,16 @@ class Claim:
         return "" if self.verdict is Judgement.HOLDS else f"{first}. {found.reason}".strip()
 
     @property
+    def matters(self) -> str:
+        """Whether a verdict that is not a plain "holds" matters, and why; empty if it is, or is of ours."""
+        return "" if self.verdict is Judgement.HOLDS else WORDS.get(self.name, {}).get("matters", "")
+
+    @property
+    def rests_on(self) -> str:
+        """Whether the verdict is proved or measured."""
+        return rests_on(self.name)
+
+    @property
     def quotation(self) -> str:
         """The paper's words in quotation marks, with symbols in place of TeX; empty if there are none."""
         return f"\u201c{readable(self.quote)}\u201d" if self.quote else ""
@@ -145,7 +166,7 @@ class Claim:
         is_known = ends != (-math.inf, math.inf)
         found = " to ".join(f"{end:.4g}" for end in ends) if is_known else TOO_FEW
         what = self.finding.what or self.method.rstrip(".")
-        return f"{what}{': ' if what else ''}{found}; holds if {WORDS[relation]}{expected:.4g}"
+        return f"{what}{': ' if what else ''}{found}; holds if {RELATIONS[relation]}{expected:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
@@ -211,6 +232,19 @@ def claim(
         return _CLAIMS[name]
 
     return register
+
+
+def rests_on(name: str) -> str:
+    """Return "proved" if a proof gives the verdict of this claim, "measured" if only runs do.
+
+    Examples
+    --------
+    >>> rests_on("lemma-a.1"), rests_on("table-2-gd")
+    ('proved', 'measured')
+    """
+    is_proved = name.startswith(PROVED) and name not in NOT_PROVED
+    # The statements of ours that docs/note/note.md proves are named after their numbers.
+    return "proved" if is_proved or re.match(r"e\d+-", name) else "measured"
 
 
 def discover(package: str) -> list[ModuleType]:

@@ -162,6 +162,7 @@ def test_the_page_opens_with_what_does_not_hold(four):
     names = [glance.index(f"Statement {name}.") for name in ("disagrees", "both", "unclear", "but")]
     assert names == sorted(names)
     assert "Statement agrees." not in glance
+    assert "Statement disagrees. Section 4; measured It is below." in glance
 
 
 def test_statements_of_ours_stand_apart(four):
@@ -191,6 +192,7 @@ def test_the_verdicts_and_the_report_are_those_of_the_registry(tmp_path, monkeyp
     monkeypatch.setattr(static, "is_current", blank)
     page = reproduce(choose(), out=tmp_path, keep_rows=True).read_text(encoding="utf-8")
     assert pairs(ROW, page) == {(name, str(found[name])) for name, c in CLAIMS.items() if c.experiment}
+    assert "Does it matter? yes: generalization is what Figure 5 is about" in page
 
 
 def test_no_page_contradicts_the_verdicts():
