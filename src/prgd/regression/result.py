@@ -192,12 +192,8 @@ class Separability(Separation):
             return False
         named = dict(zip(columns, self.coefficients, strict=True))
         either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
-        max_margin_signs = {
-            named[j]: sign for j, sign in self._evidence.max_margin_signs.items() if j in named
-        }
-        if max_margin_signs != self.max_margin_signs or not (
-            max_margin_signs.keys() <= either and set(max_margin_signs.values()) <= set("+-0")
-        ):
+        signs = {named[j]: sign for j, sign in self._evidence.max_margin_signs.items() if j in named}
+        if signs != self.max_margin_signs or not (signs.keys() <= either and {*signs.values()} <= {*"+-0"}):
             return False
         if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
             return False

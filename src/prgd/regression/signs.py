@@ -142,10 +142,9 @@ class _SignSearch:
 
     def _beside(self, j: int) -> None:
         """Prove both signs of an entry that is 0 at the start, by exact moves too small for float64."""
-        k, slope = next(iter(self.cone.terms[j].items()))
-        for step in (Fraction(1, 2**bits) for bits in _SMALL_MOVES if not self._is_decided(j)):
-            moves = {(j, sign): sign * step / slope for sign in (1, -1)}
-            self._keep({key: _moved(self.start, k, move) for key, move in moves.items()})
+        t, (k, slope) = self.start, next(iter(self.cone.terms[j].items()))
+        for step in (Fraction(1, 2**bits) / slope for bits in _SMALL_MOVES if not self._is_decided(j)):
+            self._keep({(j, sign): (*t[:k], t[k] + sign * step, *t[k + 1 :]) for sign in (1, -1)})
 
     def _keep(self, proposals: Mapping[tuple[int, int], Coordinates]) -> list[Indices]:
         """Keep the vectors that are proven, and return the rows that contradict the others."""
@@ -300,10 +299,6 @@ class _SignSearch:
             if np.isin(contradictions, index).all():
                 return
             index = np.union1d(index, contradictions)
-
-
-def _moved(t: RationalVector, k: int, move: Fraction) -> RationalVector:
-    return (*t[:k], t[k] + move, *t[k + 1 :])
 
 
 def _is_basic(q: Array, G: Array) -> bool:

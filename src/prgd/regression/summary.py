@@ -73,9 +73,8 @@ class Entry(NamedTuple):
     def remark(self) -> str:
         """The last cell of the table: rows, the sign of the margin direction, or the relation."""
         if self.verdict is Behaviour.ALIASED:
-            return (
-                "depends on others" if self.relation is None else f"= {sum_in_words(self.relation, _TERMS)}"
-            )
+            terms = self.relation
+            return "depends on others" if terms is None else f"= {sum_in_words(terms, _TERMS)}"
         words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
         sign = [] if self.max_margin_sign is None else [f"maximum margin: {self.max_margin_sign}"]
         return "; ".join([words] * bool(words) + sign)
