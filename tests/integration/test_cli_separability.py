@@ -85,6 +85,8 @@ def test_missing_values_are_refused_or_dropped():
     said = call("separability", *args).stdout
     assert f"Note: {note}" in said
     assert "drug[T.b]    +inf     1 (number 4)" in said
+    said = call("separability", "holes.csv", "--formula", "sick ~ dose", "--missing", "drop").stdout
+    assert "the only row with dose = 1 has sick no" in said
     found = facts(*args)
     assert (found["n"], found["dropped_rows"], found["notes"]) == (4, [2, 3], [note])
     assert (found["separated_rows"], found["limiting_rows"]) == ([0, 4], [1, 5])

@@ -117,8 +117,8 @@ def find_rules(s: Separability) -> tuple[Rule, ...]:
     found: list[Rule] = []
     for outcome, allowed, needed in _outcomes(s, model, observations, n, response_names(regression.y)):
         for conditions, at in search.cover(counted & ~allowed, needed & ~explained):
-            rows = np.flatnonzero(at & counted)
-            found.append(Rule(conditions, outcome, rows, bool((at & ~counted).any())))
+            rows, hidden = np.flatnonzero(at & counted), at & regression.is_given & ~counted
+            found.append(Rule(conditions, outcome, rows, bool(hidden.any())))
             if outcome.relation == "=":  # Rows of one certain class need no sentence about other classes.
                 explained |= at
     return tuple(sorted(found, key=lambda rule: -rule.rows.size)) if search.work > 0.0 else ()

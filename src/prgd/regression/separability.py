@@ -15,7 +15,7 @@ import numpy as np
 
 from prgd.core.checks import check_positive
 from prgd.core.threads import limited, single_blas
-from prgd.core.types import Array, Indices
+from prgd.core.types import Array, Indices, Mask
 from prgd.proofs.column_relations import near_relations
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.regression.advice import listed, sum_in_words
@@ -251,6 +251,8 @@ class Regression:
     link : str
     design : function or None
         Returns X and the offset of other data.
+    is_given : ndarray of bool of shape (n,), or True
+        Which rows are data; others, which have missing values, only keep the place of their row numbers.
     """
 
     X: Any
@@ -268,6 +270,7 @@ class Regression:
     offset: Array | None = None
     link: str = "logit"
     design: Callable[[Any], tuple[Any, Array | None]] | None = None
+    is_given: Mask | bool = True
 
     def decide(self, max_seconds: float = math.inf) -> Separability:
         """Return the verdict on this regression."""
@@ -290,7 +293,7 @@ class Regression:
         table = None if self.variables is None else self.variables.iloc[source]
         offset = None if self.offset is None else self.offset[source]
         fields = {"X": self.X[source], "y": y, "sample_weight": weight, "variables": table, "offset": offset}
-        return replace(self, **fields, read=None, row_labels=None)
+        return replace(self, **fields, is_given=np.isin(np.arange(n), rows), read=None, row_labels=None)
 
     def model(self) -> ModelRows:
         """Return the rows of this regression, with the user's names of the coefficients."""
