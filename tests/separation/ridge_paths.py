@@ -163,7 +163,7 @@ class Likelihood:
 def compare(sample: Sample, profiles: int = 1) -> tuple[dict, list[str]]:
     """Return the verdicts that are not aliased, and the disagreements in words.
 
-    The ends of the intervals of so many coefficients are followed too, infinite ones first.
+    The ends of intervals of so many coefficients, infinite ones first, and of a finite one are followed too.
     """
     found = prgd.separability(sample.X, sample.y, family=sample.family, sample_weight=sample.weight)
     words = {name: word.value for name, word in found.coefficients.items() if word != "aliased"}
@@ -190,11 +190,12 @@ def compare(sample: Sample, profiles: int = 1) -> tuple[dict, list[str]]:
     if not np.abs(ours - theirs).max() <= CLOSE:
         wrong.append(f"probabilities differ by {np.abs(ours - theirs).max()}")
     order = sorted(range(len(table)), key=lambda k: (table[k].verdict == "finite", k))
-    for k in order[:profiles]:
+    finite = [k for k in order[-1:] if table[k].verdict == "finite"]
+    for k in {*order[:profiles], *finite}:
         wrong += profile(likelihood, table[k], k, start, likelihood.supremum(path))
     if sample.family != "ordinal":
         firth = found.fit("firth", offset=sample.offset, level=None).coefficients
-        beta = torch.as_tensor([line.estimate for line in firth if line.name in words])
+        beta = torch.as_tensor(np.array([line.estimate for line in firth if line.name in words]))
         slope = float(torch.func.grad(likelihood.penalised)(beta).abs().max())
         wrong += [f"the modified score is {slope}"] * (not slope <= 1e-8)
     return words, wrong

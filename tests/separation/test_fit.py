@@ -140,6 +140,9 @@ def test_counts_shares_and_an_offset_of_a_formula():
     shares = prgd.separability.from_formula(f"share ~ {terms}", data, sample_weight="n").fit()
     dummies, log_dose = pd.get_dummies(data[["age", "sex"]], dtype=float), np.log(data.dose)
     model = sm.GLM(data[["s", "f"]], dummies, offset=log_dose, family=sm.families.Binomial())
+    weighted = sm.GLM(data[["s", "f"]], dummies.age, freq_weights=data.w, family=sm.families.Binomial())
+    found = prgd.separability.from_statsmodels(weighted)
+    assert found.fit(level=None).log_likelihood == pytest.approx(weighted.fit().llf, rel=1e-9)
     for other in (shares, prgd.separability.from_statsmodels(model).fit()):
         assert other.log_likelihood == pytest.approx(counts.log_likelihood, rel=1e-9)
     assert shares.predict(data) == pytest.approx(counts.predict(data), rel=1e-9)
@@ -164,9 +167,21 @@ def test_limits_that_the_data_do_not_determine_are_nan():
     assert 0.0 < p[2] < np.inf
     km, by = [[1], [2], [3], [4], [5], [6]], ["bike", "walk", "walk", "bike", "bus", "bus"]
     p = prgd.separability(km, by, family="multinomial").fit().predict([[6], [3], [4.5]])
+    by = prgd.separability([[0], [0], [0], [1], [1]], list("abcab"), family="multinomial").fit()
+    assert "The limiting model has 5 rows; some of them lose classes." in by.notes
     assert p[0].tolist() == [0.0, 1.0, 0.0]
     assert p[1] == pytest.approx([0.5, 0.0, 0.5], abs=0.2)
     assert np.isnan(p[2]).any()
+
+
+@pytest.mark.parametrize("penalty", [None, "firth"])
+def test_numbers_of_extreme_size(penalty):
+    """Columns may have any scale; offsets beyond what float64 resolves have no interval."""
+    x, y = np.array([[0.0], [1.0], [1.0], [2.0], [0.0]]), [0, 0, 1, 1, 1]
+    line, large = (prgd.separability(c * x, y).fit(penalty).coefficients[1] for c in (1.0, 1e200))
+    assert np.multiply(large[2:6], 1e200) == pytest.approx(line[2:6], rel=1e-9)
+    fitted = prgd.separability(x, y).fit(penalty, offset=[1e300, -1e300, 0.0, 0.0, 0.0])
+    assert "it did not converge" in str(fitted)
 
 
 def test_how_a_fit_is_shown(tmp_path):

@@ -58,7 +58,7 @@ class ModelRows:
     weight : ndarray of shape (rows.n,)
         The weight of each row in the likelihood, times the number of successes or failures of counts.
     amounts : ndarray of shape (rows.n,) or None
-        The response of a Poisson model.
+        The response of a Poisson model; of binomial counts the number of each row.
     offset : ndarray of shape (n,) or None
         What the model adds to the linear predictor of each observation, on which no verdict depends.
     link : str
@@ -250,7 +250,7 @@ def _signed(design: Design, counts: Array, family: str, one_value: str) -> Model
     X = design.X if is_whole else _take(design.X, observations)
     rows = as_rows(X, (1 - 2 * side).astype(np.int8), feature_names=design.feature_names)
     fields = {"observations": None if is_whole else observations, "n": design.n, "weight": weight[has]}
-    return _lifted(rows, design, family, **fields)
+    return _lifted(rows, design, family, amounts=counts[has], **fields)
 
 
 def _multinomial(design: Design, y: Any) -> ModelRows:

@@ -26,7 +26,6 @@ from prgd.rows.exact import as_float
 if TYPE_CHECKING:
     from prgd.regression.result import Separability
 
-Notes = tuple[str, ...]
 _WIDTH = 78  # characters of a line
 _ROUNDING = 1e-8  # an estimate below this fraction of its standard error is shown as 0
 
@@ -158,16 +157,17 @@ def fit(s: Separability, penalty: str | None, offset: Any, level: float | None) 
     fitting = Fitting.of(s, model, _read_offset(given, model.n, s.family, "rows of the model"))
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            table, beta, value = estimates(fitting, level, is_penalised=penalty is not None)
+            lines, beta, value = estimates(fitting, level, is_penalised=penalty is not None)
     except np.linalg.LinAlgError as error:
         raise ValueError(
-            f"The fit failed, since {error}. The verdict holds nevertheless. Scale the columns, or drop some "
-            "that are nearly combinations of others."
+            f"The fit failed, since {error}. The verdict holds nevertheless. Check the offset, scale the "
+            "columns, or drop some that are nearly combinations of others."
         ) from None
     n, df = int(np.unique(fitting.whole.group).size), int(fitting.kept.size)
     value += _constant(model, fitting)
+    table = tuple(Estimate(*line[:2], *map(float, line[2:])) for line in lines)
     notes, prediction = _notes(s, penalty, level, table), Prediction(s, beta, penalty is not None)
-    return Fit(tuple(table), s.family, penalty, level, value, n, df, s.classes, notes, prediction)
+    return Fit(table, s.family, penalty, level, value, n, df, s.classes, notes, prediction)
 
 
 def _model(s: Separability, penalty: str | None, level: float | None) -> ModelRows:
@@ -214,18 +214,25 @@ def _constant(model: ModelRows, fitting: Fitting) -> float:
     whole = fitting.whole
     if model.family == "poisson":
         return -float(whole.weight @ gammaln(whole.amounts + 1.0))
-    totals = np.bincount(whole.observations[1], whole.weight)
-    coefficients = float(gammaln(totals + 1.0).sum() - gammaln(whole.weight + 1.0).sum())
-    return coefficients if model.family == "binomial" else 0.0
+    first, place, _ = whole.observations
+    # Counts are numbers of trials; but of labels and of shares, as in R, the weights are.
+    has_trials = np.bincount(place, whole.amounts).max(initial=0.0) > 1.0
+    trials = whole.amounts if has_trials else whole.weight
+    factor, totals = whole.weight / trials, np.bincount(place, trials)
+    coefficients = factor[first] @ gammaln(totals + 1.0) - factor @ gammaln(trials + 1.0)
+    return float(coefficients) if model.family == "binomial" else 0.0
 
 
-def _notes(s: Separability, penalty: str | None, level: float | None, table: list[Estimate]) -> Notes:
+def _notes(
+    s: Separability, penalty: str | None, level: float | None, table: tuple[Estimate, ...]
+) -> tuple[str, ...]:
     """Return what a reader of the table should know about the model."""
     found = []
     if penalty is None and not s.limiting_rows.size:
         found.append("Separation is complete: every row is fitted perfectly, and no estimate is finite.")
     elif penalty is None and s.separated_rows.size:
-        found.append(f"The limiting model has {s.limiting_rows.size:,} rows; others are fitted perfectly.")
+        others = "others are fitted perfectly" if s.fitted_rows.size else "some of them lose classes"
+        found.append(f"The limiting model has {s.limiting_rows.size:,} rows; {others}.")
         if Behaviour.FINITE not in s.coefficients.values():
             found.append("No coefficient has a finite estimate, but the fitted values of these rows do.")
     if level is not None:
@@ -237,7 +244,7 @@ def _notes(s: Separability, penalty: str | None, level: float | None, table: lis
 
 
 def _fields(line: Estimate) -> dict[str, Any]:
-    numbers = dict(zip(line._fields[2:], map(float, line[2:]), strict=True))
+    numbers = dict(zip(line._fields[2:], line[2:], strict=True))
     return {**summary.name_fields(line.name), "verdict": str(line.verdict), **numbers}
 
 

@@ -29,7 +29,7 @@ _FIRST_STEP = 2.0  # longest first step towards an end, in the units of a scaled
 _SINGULAR = 1e13  # condition of the information of orthogonal columns beyond which rounding decides
 _TOLERANCE = 1e-9  # error of the root of the statistic at an end of an interval
 _NOISE = 1e-14  # rounding of the statistic, as a fraction of the log-likelihood
-NAN = float("nan")
+_MAX_NOISE = 0.1  # rounding of the root of the statistic beyond which an interval has no end
 
 
 class Estimate(NamedTuple):
@@ -50,12 +50,12 @@ class Estimate(NamedTuple):
 
     name: Name
     verdict: Behaviour
-    estimate: float = NAN
-    std_error: float = NAN
-    lower: float = NAN
-    upper: float = NAN
-    statistic: float = NAN
-    p: float = NAN
+    estimate: float = np.nan
+    std_error: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    statistic: float = np.nan
+    p: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class Profile:
         """
         goal, other, trial = target**0.5, value + np.copysign(np.inf, step), value + step
         is_inside, tolerance = self.statistic(value) < target, max(_TOLERANCE, _NOISE * abs(self.supremum))
-        for _ in range(_MAX_TRIALS):
+        for _ in range(_MAX_TRIALS if tolerance < _MAX_NOISE else 0):
             root = self.statistic(trial) ** 0.5
             if abs(root - goal) <= tolerance:
                 return trial
@@ -204,7 +204,7 @@ class Profile:
                 other = trial
             # The root is nearly linear, so that Newton's step serves if it lies between the last two values.
             limit = value + _LONGEST * step if np.isinf(other) else other
-            trial = trial + (root - goal) * root / float(self.here.score[-1])
+            trial = trial + (root - goal) * root / self.here.score[-1]
             if not min(value, limit) < trial < max(value, limit):
                 trial = value + 2.0 * step if np.isinf(other) else 0.5 * (value + other)
         raise np.linalg.LinAlgError("the profile likelihood has no end")
@@ -240,7 +240,8 @@ def estimates(
     if columns.size and np.linalg.cond(best.information) > _SINGULAR:
         raise np.linalg.LinAlgError("the information is singular up to rounding")
     inverse = np.linalg.inv(R)
-    errors = np.sqrt(np.einsum("ij,ij->i", inverse @ np.linalg.inv(best.information), inverse))
+    # Squares of numbers of 1e200 leave the floating range, and hypot takes none.
+    errors = np.hypot.reduce(inverse @ np.linalg.inv(np.linalg.cholesky(best.information)).T, axis=1)
     target = None if level is None else float(chdtri(1.0, 1.0 - level))
     beta, table = np.zeros(len(words)), [Estimate(*item) for item in fitting.found.coefficients.items()]
     beta[columns] = inverse @ best.beta

@@ -179,7 +179,8 @@ class Likelihood:
         learnt, before = np.zeros((count, count)), np.inf
         for _ in range(_MAX_STEPS):
             step, decrement = self._step(here, learnt)
-            if decrement <= tolerance * (1.0 + abs(here.value)) or before <= decrement < _STALLED * tolerance:
+            smallest = min(tolerance * (1.0 + abs(here.value)), _ROUNDING)
+            if decrement <= smallest or before <= decrement < _STALLED * tolerance:
                 return here
             # Near the maximum a full step is right, and differences of values are rounding.
             slack = np.inf if decrement < _NEAR else _ROUNDING * (1.0 + abs(here.value))
