@@ -174,6 +174,13 @@ def test_limits_that_the_data_do_not_determine_are_nan():
     assert np.isnan(p[2]).any()
 
 
+def test_a_limit_that_rounding_hides_is_nan_and_not_the_wrong_class():
+    X = [[-12, -12, -11], [8, 2, 12], [-10, -10, 6], [-1, 17, -6], [-13, -5, 0], [-5, 12, -2]]
+    X, y = np.multiply(X, [1e-6, 1e2, 1e-7]), np.array([1, 0, 1, 1, 0, 0])
+    p = prgd.separability(X, y).fit(level=None).predict(X)
+    assert (np.isnan(p) | (p == y)).all()
+
+
 @pytest.mark.parametrize("penalty", [None, "firth"])
 def test_numbers_of_extreme_size(penalty):
     """Columns may have any scale; offsets beyond what float64 resolves have no interval."""

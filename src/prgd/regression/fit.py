@@ -165,9 +165,9 @@ def fit(s: Separability, penalty: str | None, offset: Any, level: float | None) 
         ) from None
     n, df = int(np.unique(fitting.whole.group).size), int(fitting.kept.size)
     value += _constant(model, fitting)
-    table = tuple(Estimate(*line[:2], *map(float, line[2:])) for line in lines)
+    table = [Estimate(*line[:2], *map(float, line[2:])) for line in lines]
     notes, prediction = _notes(s, penalty, level, table), Prediction(s, beta, penalty is not None)
-    return Fit(table, s.family, penalty, level, value, n, df, s.classes, notes, prediction)
+    return Fit(tuple(table), s.family, penalty, level, value, n, df, s.classes, tuple(notes), prediction)
 
 
 def _model(s: Separability, penalty: str | None, level: float | None) -> ModelRows:
@@ -223,9 +223,7 @@ def _constant(model: ModelRows, fitting: Fitting) -> float:
     return float(coefficients) if model.family == "binomial" else 0.0
 
 
-def _notes(
-    s: Separability, penalty: str | None, level: float | None, table: tuple[Estimate, ...]
-) -> tuple[str, ...]:
+def _notes(s: Separability, penalty: str | None, level: float | None, table: list[Estimate]) -> list[str]:
     """Return what a reader of the table should know about the model."""
     found = []
     if penalty is None and not s.limiting_rows.size:
@@ -240,7 +238,7 @@ def _notes(
         found.append(f"Intervals and p are those of the {kind} likelihood ratio.")
         lost = [line.name for line in table if math.isnan(line.p) and line.verdict is not Behaviour.ALIASED]
         found += [f"Of {listed(lost)} it did not converge, so that cells are empty."] if lost else []
-    return tuple(found)
+    return found
 
 
 def _fields(line: Estimate) -> dict[str, Any]:

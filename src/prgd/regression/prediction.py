@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prgd.regression.result import Separability
 
 _ZERO = 1e-11  # a function whose value on K is below this fraction of its terms is zero but for rounding
+_NOISE = 1e-15  # a value below this fraction of each of its terms may have the wrong sign
 _RESIDUAL = 1e-8  # distance from the dual cone, as a fraction of a function, that counts as rounding
 
 
@@ -138,8 +139,8 @@ class Prediction:
 
         vectors, rows = self._vectors
         values = vectors @ c
-        sign = float(np.sign(values[0]))
-        if sign == 0.0 or (sign * values < -_ZERO * np.abs(vectors).max(axis=1)).any():
+        sign, noise = float(np.sign(values[0])), _NOISE * c.size * float(np.abs(vectors[0]) @ np.abs(c))
+        if sign * values[0] <= noise or (sign * values < -_ZERO * np.abs(vectors).max(axis=1)).any():
             return np.nan
         try:
             distance = nnls(rows.T, sign * c, maxiter=10 * sum(rows.shape))[1]
