@@ -183,9 +183,13 @@ class Profile:
         self.likelihood, self.here, self.supremum = likelihood, here, supremum
 
     def statistic(self, value: float) -> float:
-        """Return the statistic of the hypothesis that the coefficient has this value."""
+        """Return the statistic of a value of the coefficient; NaN if that has a larger likelihood than all.
+
+        Far from the data a penalised likelihood has several maxima, and the estimates may be at a lower one.
+        """
         self.here = self.likelihood.moved(self.here, value)
-        return max(0.0, 2.0 * (self.supremum - self.here.value))
+        found = 2.0 * (self.supremum - self.here.value)
+        return max(0.0, found) if found > -_MAX_NOISE else np.nan
 
     def end(self, value: float, step: float, target: float) -> float:
         """Return the value whose statistic is the target, from a value on its other side and a first step.
