@@ -53,6 +53,7 @@ def test_a_search_warns_once_in_a_sentence_and_says_in_a_line_why_combinations_c
     grid = {"C": [1.0, np.inf], "norm": ["l2", "l1"], "multi_class": ["ovr", "joint"]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", "numpy.dtype size changed")  # as NumPy does
         cross_val_score(MaxMarginClassifier(), X, y > 0, error_score="raise")
         cross_val_score(MaxMarginClassifier(), X[50:, :2], y[50:], error_score="raise")
         search = GridSearchCV(MaxMarginClassifier(tol=0.1), grid, cv=2, refit=False).fit(X, y)

@@ -86,8 +86,7 @@ class Fitting:
         starts : sequence of arrays, optional
             A direction for each problem.
         """
-        found = rows.labels.classes
-        classes = np.array([-1, 1]) if found is None else found
+        classes = np.array([-1, 1]) if (found := rows.labels.classes) is None else found
         is_joint = classes.size > 2 and self.multi_class == "joint"
         if math.isfinite(self.C) and (is_joint or as_norm(self.norm) != L2()):
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -44,7 +45,9 @@ def _warn_once(warning: Warning) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
         frame = frame.f_back
     place = (str(warning), frame.f_code.co_filename, frame.f_lineno)
-    action = next((f[0] for f in warnings.filters if issubclass(type(warning), f[2])), "default")
+    # Filters of other texts, such as those that NumPy sets, say nothing about this warning.
+    own = (f for f in warnings.filters if isinstance(warning, f[2]) and re.match(f[1] or "", place[0]))
+    action = next((f[0] for f in own), "default")
     if place not in _warned or action not in ("default", "module", "once"):
         _warned.add(place)
         warnings.warn_explicit(warning, None, *place[1:])
@@ -118,8 +121,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         given = (self._read_rows if isinstance(X, Rows) else self._read)(X, y, sample_weight)
-        classes = given.rows.labels.classes
-        self.classes_ = np.array([-1, 1]) if classes is None else classes
+        self.classes_ = np.array([-1, 1]) if (classes := given.rows.labels.classes) is None else classes
         results, self.coef_, self.intercept_ = self._solve(given)
         is_joint = results[0].multi_class == "joint"
         self.margin_ = np.array([result.margin for result in results])
