@@ -173,6 +173,8 @@ def test_predict_with_and_without_labels():
         assert (found.stderr, found.stdout.split()) == ("", ["prediction", *KIND])
     for given in (["rows.npz"], ["rows.parquet", "--label", "kind"], ["rows.csv", "--label", "kind"]):
         assert call("predict", "model.npz", *given).stderr == "accuracy: 1 (5 of 5)\n"
+    said = call("predict", "model.npz", "rows.npz", "--id", "u", "--out", "p.csv", code=2).stderr
+    assert said == "Error: --id takes a column of a file with a header; rows.npz is none.\n"
     # LIBSVM text may lack the last features, and labels of which none is a class of the model are no error.
     Path("short.svm").write_text("0 1:5\n0 1:-5\n")
     found = call("predict", "model.npz", "short.svm")

@@ -38,7 +38,8 @@ class PredictOptions(common.FileOptions):
     Parameters
     ----------
     out : Path or None
-        CSV file for the columns of DATA (or that of --id), the predictions and the scores.
+        CSV file for the columns of DATA (or that of --id), the predictions and the scores. Standard input and
+        arrays, which have no columns to copy, get numbers of rows.
     id : str or None
         Column that names the rows in the file of --out, in place of all columns of DATA.
     scores : bool
@@ -138,9 +139,9 @@ def _columns(data: str, options: PredictOptions, n: int) -> dict[str, Sequence[A
     """Return the columns of DATA, or that of ``--id``, for the file of predictions; else numbers of rows."""
     try:
         frame = load_frame(data, format=options.format, separator=options.separator, decimal=options.decimal)
-    except (ValueError, OSError):
+    except (ValueError, OSError) as error:
         if options.id is not None:
-            raise
+            raise ValueError(f"--id takes a column of a file with a header; {data} is none.") from error
         return {"row": range(n)}
     found = {str(name): np.asarray(frame.columns[name]).tolist() for name in frame.columns}
     if options.id is not None and options.id not in found:

@@ -134,9 +134,9 @@ def check_homogeneous(model: nn.Module, x: Tensor, *, strict: bool = False) -> H
     if not found.is_homogeneous:
         modules = ", ".join(found.broken_by) or "unknown modules"
         message = (
-            f"The network is not homogeneous in its parameters (relative error {found.error:.1e}), because "
-            f"of {modules}. Its normalized margin has no meaning, and rescaling changes what it predicts. "
-            "Leave out normalisation and biases after the first layer, and take ReLU for other activations."
+            f"The network is not homogeneous (relative error {found.error:.1e}), because of {modules}: "
+            "rescaling changes what it predicts, and its normalized margin has no meaning. Leave out "
+            "normalisation and biases after the first layer; use ReLU."
         )
         if strict:
             raise ValueError(message)
