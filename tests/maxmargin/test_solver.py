@@ -257,3 +257,10 @@ def test_check_sees_a_wrong_certificate():
     assert result.is_separable
     at = prgd.Problem(X, y, fit_intercept=True).at(result.coef)
     assert at.gamma == pytest.approx(result.margin, rel=1e-12)
+
+
+def test_a_steep_spectrum_with_random_labels_is_certified_in_few_passes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 1100)) * np.arange(1, 1101.0) ** -1.2
+    result = prgd.max_margin(X, rng.random(1000) < 0.5, max_passes=60)
+    assert result.status is Status.CERTIFIED

@@ -110,6 +110,5 @@ def _described(form: type[Any], name: str) -> str:
     """Return the entry of a field in the docstring of a class or of its bases, without a line of its type."""
     for kind in form.__mro__:
         if match := re.search(rf"^{name} : (.*(?:\n +.*)*)", inspect.getdoc(kind) or "", re.MULTILINE):
-            text = re.sub(r"^[\w ]+\n", "", match[1])
-            return " ".join(text.split()).replace("``", "")
+            return " ".join(re.sub(r"^[\w ]+\n", "", match[1]).split()).replace("``", "")
     return f"Field {name} of {form.__name__}."

@@ -176,8 +176,7 @@ def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset
             "--missing mean takes the means of the rows that the model was fitted on, and MODEL holds none: "
             "fit it with prgd fit --missing mean, or use --missing drop."
         )
-    read = partial(datasets.load, model=ModelFeatures(d, names, means))
-    dataset = load_data(data, options, read)
+    dataset = load_data(data, options, partial(datasets.load, model=ModelFeatures(d, names, means)))
     if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
         places = match_names(names or (), dataset.feature_names or (), data)
         dataset = replace(dataset, X=dataset.X[:, places])

@@ -154,8 +154,7 @@ def common_integers(A: Array) -> tuple[npt.NDArray[Any], int]:
     mantissa, exponent = odd_mantissas(A)
     is_zero = mantissa == 0
     low = int(exponent[~is_zero].min()) if not is_zero.all() else 0
-    shift = np.where(is_zero, 0, exponent - low)
-    return mantissa.astype(object) << shift.astype(object), low
+    return mantissa.astype(object) << np.where(is_zero, 0, exponent - low).astype(object), low
 
 
 def odd_mantissas(A: Array) -> tuple[Indices, Indices]:

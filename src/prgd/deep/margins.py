@@ -76,8 +76,7 @@ def example_margins(logits: Tensor, target: Tensor) -> Tensor:
     tensor([1.])
     """
     own = logits.gather(1, target[:, None])
-    others = logits.scatter(1, target[:, None], -math.inf)
-    return own[:, 0] - others.amax(dim=1)
+    return own[:, 0] - logits.scatter(1, target[:, None], -math.inf).amax(dim=1)
 
 
 def class_numbers(target: Tensor, logits: Tensor) -> Tensor:

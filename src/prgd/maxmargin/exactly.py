@@ -188,8 +188,7 @@ class IntegerFaces(Faces):
         """Return the vertex that lies furthest below the face; None at the optimum."""
         found = self.integers(p)
         vector = np.array(found.vector, dtype=object)
-        level = Fraction(vector @ vector, found.total)
-        excess = self.Z @ vector - level
+        excess = self.Z @ vector - Fraction(vector @ vector, found.total)
         if self.b:
             excess = excess + found.total * (self.E @ np.array(self.b, dtype=object))
         largest = max(map(abs, excess)) or 1

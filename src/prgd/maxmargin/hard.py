@@ -6,8 +6,9 @@
 2. `HardMargin.propose`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the
    hull of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent
    has cost as much as pivots would, these solve for the weights exactly, from the support that it has
-   identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, and
-   pivots end it. If u is nearly zero, weights near p may prove that no hyperplane separates the rows.
+   identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, Newton's
+   method on soft margins a set of many, and pivots end it. If u is nearly zero, weights near p may prove that
+   no hyperplane separates the rows.
 3. `prgd.maxmargin.solve.Solve` certifies u by one pass: ``gamma(u) <= gamma_star <= ||u||``.
 4. `HardMargin.learn`: the rows that violate the margin of u most join the set, and step 2 follows, until the
    gap is certified.
@@ -33,6 +34,7 @@ from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.solvers.active_set import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.costs import NS_CALL, NS_CUBE, NS_SQUARE, NS_STEP, NS_WEIGHT
+from prgd.solvers.gram_newton import GramIterate, GramNewton
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
 from prgd.solvers.terms import mean_term, violators
 from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, DeviceSet, WorkingSet, descend
@@ -55,6 +57,8 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _BALANCED = 1e-2  # p nearly balances the rows if no sum exceeds this fraction of the entries of its column
+_PRICES = 1e5, 1e8  # of slacks, for rows of mean squared norm 1; the hard margin has nearly their support
+_MAX_NEWTON_ROWS = 4096  # rows of the largest set that Newton's method solves in a second or two
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
 _PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
 _ACCURATE = 0.1  # relative violation below which a more accurate direction is worth its price
@@ -152,6 +156,8 @@ class HardMargin:
         Pairwise descent solves the set, and was not slow yet; else the interior point does.
     is_exact : bool
         The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
+    takes_newton : bool
+        Soft margins lead to the support where descent does not, and did not fail yet.
     """
 
     def __init__(
@@ -159,6 +165,7 @@ class HardMargin:
     ) -> None:
         self.solve, self.problem, self.threads, self.use_polish = solve, solve.problem, threads, polish
         self.place, self.descends, self.is_exact = place, place.descends, False
+        self.takes_newton = place.descends
         self.violation = np.inf
         self.interior_w: Array | None = None
         self.given = working
@@ -255,11 +262,23 @@ class HardMargin:
                 self._pivot()
             elif is_tiny and place.descends:
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            else:
+            elif not (self.takes_newton and working.size <= _MAX_NEWTON_ROWS and self._newton()):
                 self.p = polish_weights(working, self.p)
         except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands
             return
         self.u = working.combine(self.p) / working.groups
+
+    def _newton(self) -> bool:
+        """Try to solve the set exactly from the support of soft margins, which Newton's method finds."""
+        working, y = self.working, np.where(self.working.group == 0, 1.0, -1.0)
+        G, at = working.G * y * y[:, None], GramIterate(0.0 * y, 0.0, 0.0 * y)
+        for price in _PRICES:
+            at = GramNewton(G, price / float(np.diag(G).mean())).minimise(y, working.groups == 2, at=at)
+        slacks = np.maximum(1.0 - y * (at.products + at.b), 0.0)
+        sums = slacks @ working.membership(np.arange(y.size))
+        self.p = slacks / sums[working.group] if sums.all() else self.p
+        self.takes_newton = self._pivot()
+        return self.takes_newton
 
     def _may_overlap(self, upper: float) -> bool:
         """Say whether u is nearly zero, in columns of small entries too: then no margin may be left."""

@@ -175,8 +175,7 @@ def _power_norm(v: Array, p: float) -> float:
     largest = largest_entry(v)
     if not 0.0 < largest < math.inf:
         return largest
-    total = float(np.power(np.abs(v) / largest, p).sum())
-    return largest * math.pow(total, 1.0 / p)
+    return largest * math.pow(float(np.power(np.abs(v) / largest, p).sum()), 1.0 / p)
 
 
 def _raised_power_norm(v: Array, p: float) -> float:

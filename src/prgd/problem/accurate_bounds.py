@@ -95,8 +95,7 @@ def _exact_sum(X: Any, factors: Any, scale: int | Fraction) -> tuple[Array, Arra
     """Return ``X^T c / scale`` for integers c, rounded once, and a bound on the error of each entry."""
     matrix, exponent = common_integers(X if isinstance(X, np.ndarray) else X.toarray())
     unit = Fraction(2) ** exponent / scale
-    sums = (matrix * factors[:, None]).sum(axis=0)
-    u = np.array([float(int(v) * unit) for v in sums])
+    u = np.array([float(int(v) * unit) for v in (matrix * factors[:, None]).sum(axis=0)])
     return u, 2.0 * UNIT_ROUNDOFF * np.abs(u) + SMALLEST
 
 

@@ -294,8 +294,7 @@ class Problem:
 
         p_i is proportional to ``s_i (-l'(m_i))``. Of K classes p has a number for every pair.
         """
-        margins = self.ask(self.coding.margins_at(w))
-        log_weights = self.coding.log_weights(margins, self.loss)
+        log_weights = self.coding.log_weights(self.ask(self.coding.margins_at(w)), self.loss)
         mass = self.labels.sample_weight
         if mass.size:
             log_weights[mass == 0.0] = -np.inf

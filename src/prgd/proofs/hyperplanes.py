@@ -144,8 +144,7 @@ def lifted_pairs(problem: Problem, pairs: Indices) -> LiftedRows:
     K, d = problem.shape
     rows, at = np.unique(pairs // K, return_inverse=True)
     own, other = problem.labels.pair_classes(pairs)
-    X = csr_array(problem.rows.take(rows))[at]
-    Z = pair_rows(X, own, other, K)[:, : (K - 1) * d]
+    Z = pair_rows(csr_array(problem.rows.take(rows))[at], own, other, K)[:, : (K - 1) * d]
     if problem.fit_intercept:
         ones = pair_rows(np.ones((pairs.size, 1)), own, other, K)
         Z = hstack([Z, ones[:, : K - 1]], format="csr")

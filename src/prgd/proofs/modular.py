@@ -188,8 +188,7 @@ def _digits(matrix: IntegerMatrix, elimination: Elimination, right: npt.NDArray[
         right = right.astype(np.int64)
     powers = [2 ** (_LIMB * k) for k in range(len(limbs))]
     while True:
-        rest = reduced((right % prime).astype(np.float64), prime)
-        digit = product(inverse, rest, prime)
+        digit = product(inverse, reduced((right % prime).astype(np.float64), prime), prime)
         yield digit.astype(np.int64)
         for limb, power in zip(limbs, powers, strict=True):
             right = right - exact_product(limb, digit).astype(right.dtype) * power

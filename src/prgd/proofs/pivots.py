@@ -302,5 +302,4 @@ def reachable(pattern: Any, rows: Indices) -> tuple[Indices, Indices]:
         new = touched[~is_inside[touched]]
     inside = np.flatnonzero(is_inside)
     columns = matched[inside].astype(np.int64)
-    order = np.argsort(columns)
-    return columns[order], inside
+    return columns[np.argsort(columns)], inside

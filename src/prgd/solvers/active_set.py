@@ -236,8 +236,7 @@ def face_minimum(G: Any, E: Array, sums: Array, start: Array) -> Array:
     Y, x = to_host(solve(columns)), start
     for _ in range(3):
         free = ridge * to_host(solve(like(G, x)))
-        mu = np.linalg.solve(E.T @ Y, sums - E.T @ free)
-        x = Y @ mu + free
+        x = Y @ np.linalg.solve(E.T @ Y, sums - E.T @ free) + free
     return x
 
 

@@ -117,8 +117,7 @@ class DeviceLabels(Labels):
         self.weight_on_device = None
         if sample_weight.size:
             # The kernels may take weights in float32, where a positive weight must stay positive.
-            largest = float(sample_weight.max())
-            exponent = int(np.frexp(largest)[1])
+            exponent = int(np.frexp(float(sample_weight.max()))[1])
             scaled = np.ldexp(sample_weight, -exponent) if abs(exponent) > 60 else sample_weight
             least = np.ldexp(1.0, -100 if abs(exponent) > 60 else exponent - 100)
             scaled = np.where(sample_weight > 0.0, np.maximum(scaled, least), 0.0)
@@ -190,5 +189,4 @@ class DeviceLabels(Labels):
         if mass is None:
             mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)
         plus = torch.where(self.on_device > 0, mass, 0.0).sum()
-        minus = torch.where(self.on_device < 0, mass, 0.0).sum()
-        return float(plus), float(minus)
+        return float(plus), float(torch.where(self.on_device < 0, mass, 0.0).sum())

@@ -147,11 +147,9 @@ class Columns:
     ) -> Choice:
         """Return the columns that a model was fitted on, in its order."""
         wanted = self.feature_names or ()
-        places = match_names(wanted, [names[j] for j in features], str(file))
-        chosen = [features[k] for k in places]
+        chosen = [features[k] for k in match_names(wanted, [names[j] for j in features], str(file))]
         used = set(chosen)
-        ignored = tuple(names[j] for j in features if j not in used)
-        return Choice(label, chosen, wanted, ignored)
+        return Choice(label, chosen, wanted, tuple(names[j] for j in features if j not in used))
 
 
 def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[int]:

@@ -68,8 +68,7 @@ class NpySource(FileSource):
     def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
         super().__init__(path, mapped.shape, mapped.dtype)
         self._offset, self._row = mapped.offset, self.d * mapped.itemsize
-        size = min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory)
-        self._step = max(1, size // self._row)
+        self._step = max(1, min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory) // self._row)
         self.at_once = max(1, max_memory // (self._step * self._row))
 
     def parts(self) -> Iterable[slice]:
