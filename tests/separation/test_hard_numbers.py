@@ -71,6 +71,19 @@ def test_columns_of_long_numbers_are_decided(start, unit):
     assert found.check(X, y)
 
 
+def test_weights_of_many_boundary_rows_are_short_and_the_time_is_asked_for_each_ray(monkeypatch):
+    # Digits added up from ray to ray: weights of 8,522 bits, and no end for 1,000 rows.
+    checks, rng = [], np.random.default_rng(0)
+    monkeypatch.setattr("prgd.proofs.exact_simplex.check_time", lambda: checks.append(1))
+    X = np.column_stack([1.7e18 + np.round(rng.random(100) * 1e15), rng.standard_normal((100, 2))])
+    X[:, 2] *= 1e-310
+    v = np.where(X[:, :1] > np.median(X[:, 0]), 1.0, -1.0)
+    Z = np.vstack([np.column_stack([X, np.ones(100)]) * v, [-1.0, 0.0, 0.0, 0.0]])
+    boundary, weights, _ = partition_rows(Z)
+    assert max(weights).bit_length() < 1000
+    assert len(checks) > boundary.sum() / 2
+
+
 def test_a_verdict_and_its_pivots_end_when_the_seconds_are_spent():
     X, y = quasi_separated(7, 5, 40, 0)
     found = prgd.separability(X, y, max_seconds=1e-9)

@@ -106,6 +106,7 @@ def partition_rows(
     free = np.zeros(n, np.bool_)  # the boundary rows known so far
     weights = [0] * n
     while True:
+        check_time()
         if max_pivots is not None and tableau.pivots > max_pivots:
             return None
         costly = [k for k, j in enumerate(tableau.basis) if not free[j]]
@@ -122,12 +123,11 @@ def partition_rows(
             # The basic weight that falls to zero first as p_j grows leaves the basis.
             tableau.pivot(min(blocking, key=lambda k: Fraction(tableau.T[k, -1], tableau.T[k, j])), j)
             continue
-        # The ray is added to so large a multiple of the weights that every positive weight stays positive.
         ray = tableau.ray(j)
-        times = max((-q // p + 1 for p, q in zip(weights, ray, strict=True) if p > 0), default=0)
-        total = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
-        common = math.gcd(*total)
-        weights = [p // common for p in total]
+        # The ray is added to so large a multiple of the weights that every positive weight stays positive,
+        # and is not nearly cancelled: the multiple of the next ray would be larger, and digits add up.
+        times = max((-64 * q // p + 1 for p, q in zip(weights, ray, strict=True) if p > 0), default=0)
+        weights = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
         # The entering column is zero in the rows that still count, so no free weight ever has to enter.
         free = np.array([p > 0 for p in weights])
     # p and v belong to the rows and columns as given, not as divided by powers of two.
