@@ -191,6 +191,7 @@ def test_an_offset_is_ignored_with_a_word():
         ("y ~ (x", "Could not find matching"),
         ("y ~ x ~ w", "Operator `~` is incorrectly used"),
         ("y ~ x | w", "expected a response, ~ and terms"),
+        ("y | w ~ x", "expected a response, ~ and terms"),
         ("~ x", "expected a response, ~ and terms"),
         ("x", "expected a response, ~ and terms"),
         ("y ~ 0", "expected terms after ~, got none"),

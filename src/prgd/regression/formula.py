@@ -275,7 +275,7 @@ class Parsed:
             raise _failed(text, error) from error
         left: Any = getattr(whole, "lhs", ())
         right: Any = getattr(whole, "rhs", ())
-        if not len(left) or isinstance(right, tuple):
+        if not len(left) or isinstance(left, tuple) or isinstance(right, tuple):
             raise ValueError(
                 f"Formula {text!r}: expected a response, ~ and terms, such as 'y ~ x1 + x2'; counts are "
                 "'cbind(successes, failures) ~ x1 + x2'."
