@@ -166,6 +166,7 @@ def test_partitions_that_do_not_fit_together_are_named(tmp_path):
     refused([delayed((X, np.arange(90)))], ValueError, "at most 50 classes; got 90. Is this the label column")
     refused([delayed((X[:0], y[:0]))], ValueError, "All partitions are without rows")
     refused([good, delayed((np.array([["a"]]), [1]))], TypeError, "partition 1: X must hold real numbers")
+    refused([good, delayed("x")], TypeError, "partition 1: X must hold real numbers")
     refused([], ValueError, "at least one partition")
     refused(X, TypeError, "got ndarray. Use prgd.Problem")
     refused([good], ValueError, "Delayed blocks hold their labels", y=y)

@@ -144,7 +144,7 @@ def read_block(block: Any, name: str, columns: Columns | None = None) -> Loaded:
             y = None if chosen.label is None else block.iloc[:, chosen.label].to_numpy()
             block = (block.iloc[:, chosen.features], y)
         X, y, weights = (*block, None, None)[:3] if isinstance(block, (tuple, list)) else (block, None, None)
-        if X.shape[0] == 0:
+        if np.shape(X)[:1] == (0,):
             return Loaded(name, None)
         source = block_source(X, y)
         return Loaded(name, source, check_weights(weights, source.n))
