@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -119,7 +120,10 @@ PARTS = {
 
 def attempt(part: str, seed: int, index: int, folder: Path) -> Found:
     try:
-        return PARTS[part](seed, index, folder)
+        with warnings.catch_warnings():
+            if part != "paths":  # There statsmodels leaves the floating range.
+                warnings.simplefilter("error", RuntimeWarning)
+            return PARTS[part](seed, index, folder)
     except Exception as error:  # any error is a finding of the trial
         return "unknown", "exception", [("exception", f"{type(error).__name__}: {error}")]
 
@@ -178,9 +182,10 @@ def tried(seed: int, jobs: int, ends: list[tuple[str, float]]) -> Iterator[tuple
 
 
 def shares(counts: Counter) -> Iterator[str]:
-    """Yield how many cases of each part were certified or decided, and how many coefficients were not."""
-    for part in dict.fromkeys(part for part, _, _ in counts):
-        found = [(outcome, count) for (own, _, outcome), count in counts.items() if own == part]
+    """Yield for each part, soft and joint apart, how many cases were certified, and coefficients decided."""
+    names = {(p, c): f"{p}, {c.split(',')[0]}" if p in ("soft-joint", "budgets") else p for p, c, _ in counts}
+    for part in dict.fromkeys(names.values()):
+        found = [(outcome, n) for (*case, outcome), n in counts.items() if names[tuple(case)] == part]
         total, solved = (sum(n for o, n in found if re.match(p, o)) for p in ("", "CERTIFIED|(NOT|QUASI)_"))
         words = [(*map(int, re.findall(r"\d+", o)), n) for o, n in found if o.endswith("coefficients open")]
         left, asked = (sum(word[k] * word[2] for word in words) for k in (0, 1))
