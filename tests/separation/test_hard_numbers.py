@@ -11,7 +11,7 @@ import prgd
 from prgd.core.threads import limited
 from prgd.proofs.elimination import short_primes
 from prgd.proofs.exact_simplex import partition_rows
-from prgd.regression import signs
+from prgd.regression import cone_vectors, signs
 
 
 def both_labels(B: np.ndarray, S: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,6 +93,15 @@ def test_a_verdict_and_its_pivots_end_when_the_seconds_are_spent():
         pytest.fail(f"{partition_rows(X)} in no time")
     with pytest.raises(ValueError, match="max_seconds must be a finite number above 0; got 0"):
         prgd.separability(X, y, max_seconds=0)
+
+
+def test_no_ellipsoid_is_made_after_the_time_is_spent(monkeypatch):
+    made = []
+    monkeypatch.setattr(cone_vectors, "_inside", lambda *_args: (made.append(1), (np.zeros((2, 1)), {}))[1])
+    G, C = np.array([[1.0, 0.0], [-1.0, 1.0]]), np.array([[1.0, 0.0]])
+    with limited(0.0):
+        cone_vectors.opposite_vectors(G, np.array([1.0, 1e6]), C, np.array([1]))
+    assert len(made) == 1
 
 
 def test_ctrl_c_among_the_coefficients_keeps_the_verdict(monkeypatch):

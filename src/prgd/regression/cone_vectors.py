@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from prgd.core.threads import time_left
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.regression.cone import Cone
@@ -78,7 +79,7 @@ def opposite_vectors(
         # Each of the others is a combination of rows. Moves that shrink margins of weights against the
         # missing sign, and stretch the rest, change it most.
         for stretch in _STRETCHES:
-            if not missing.size:
+            if not missing.size or time_left() < 0.0:  # What is found by now is kept.
                 break
             against = signs[missing] * weights >= 0.0
             inner = Q.T @ np.where(against, -_STEP_FRACTION, stretch)
@@ -94,7 +95,7 @@ def opposite_vectors(
         gradient = G.sum(axis=0) - scaled.sum(axis=0)
         root = solve_triangular(R, gradient, trans="T", check_finite=False)
         change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
-        if not missing.size or not decrement > _CENTERED:
+        if not missing.size or not decrement > _CENTERED or time_left() < 0.0:
             break
         # Longer steps than self-concordance allows keep all margins positive, and lead to the centre sooner.
         fastest = float((-(scaled @ change)).max())
