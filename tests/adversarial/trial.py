@@ -129,7 +129,9 @@ def _guarded(case: Case, outcome: Outcome, what: str, call):
             answer = call(case)
         except Exception as error:
             # A refusal is one sentence or more about the data, from prgd itself; other errors are findings.
-            may_refuse = isinstance(error, ValueError) and (case.may_refuse or out_of_range(case.X))
+            # The C of a soft margin is divided by squares, so an estimator may refuse rows of 1e142 too.
+            is_beyond = case.may_refuse or out_of_range(case.X) or "leaves the floating range" in str(error)
+            may_refuse = isinstance(error, ValueError) and is_beyond
             answer = "refused" if may_refuse and str(error).rstrip().endswith(".") else "exception"
             if answer == "exception":
                 outcome.fail("exception", f"{what}: {type(error).__name__}: {error}")

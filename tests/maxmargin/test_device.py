@@ -81,6 +81,14 @@ def test_far_offsets_units_and_weights():
     np.testing.assert_allclose(found.margin, prgd.max_margin(X.numpy()[kept], y[kept]).margin, rtol=2e-6)
 
 
+def test_products_beyond_the_floating_range_give_no_warning():  # warnings are errors
+    X = np.array(
+        [[-1.0, 1e-162], [1.0, 3e-162], [2.0, 1e-162], [2.0, -3e-162], [1.0, 4e-162], [-1.0, 5e-163]]
+    )
+    tensors = torch.from_numpy(np.tile(X, (40, 1))), torch.from_numpy(np.tile([1, 1, 1, -1, 1, 1], 40))
+    assert prgd.max_margin(*tensors).status is prgd.Status.CERTIFIED
+
+
 def test_a_full_device_hands_over_to_the_host_and_other_errors_are_not_hidden(monkeypatch):
     rows = on_device(*separable(5000, 8))
     monkeypatch.setattr(rows, "gather", Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory.")))

@@ -175,7 +175,10 @@ class Solve:
         """Take rounds of a method until one of them ends the solve."""
         while True:
             check_time()
-            found = method.propose()
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # Proposals beyond the floating range prove nothing.
+                found = method.propose()
             if not isinstance(found, RoundProposal):
                 return found or Status.STALLED
             has_bound = self.bound(method.working, found)

@@ -192,11 +192,13 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         if fits and (values == np.rint(values)).all():
             good = ~(Z @ factors).any(axis=1) if Z is values else abs(Z @ thin).sum(axis=1) == 0.0
         else:
-            Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
-            good = np.ones(len(Z), np.bool_)
+            good = np.ones(part.size, np.bool_)
             for relation, k in zip(relations, integers, strict=True):
-                own = Z[:, [place[j] for j in relation]]
-                good &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
+                own, some = Z[:, [place[j] for j in relation]], np.arange(part.size)
+                if not isinstance(own, np.ndarray):  # rows that are zero in all these columns need no look
+                    some = np.flatnonzero(np.diff(own.indptr))
+                    own = own[some].toarray()
+                good[some] &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
         kept.append(part[good])
     return np.concatenate(kept) if kept else index
 

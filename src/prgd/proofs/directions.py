@@ -23,8 +23,8 @@ from prgd.core.arithmetic import (
 )
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
+from prgd.proofs.column_relations import rows_obeying
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import vanishes
 
 MAX_EXACT_ENTRIES = 2**21  # entries that may be multiplied as fractions in one proof
 # Between these sizes the rounding of an entry of v is relative; outside, underflow or overflow adds to it.
@@ -65,10 +65,10 @@ def smallest_margin(
     true = exact or literal_fractions(v)
     relative = _relative_error(rows, v, true)
     smallest, exact_rows = math.inf, 0
-    for _, Z in rows.blocks(_candidates(rows, v, relative, index)):
+    for _, Z in rows.blocks(_candidates(rows, v, relative, index), as_stored=True):
         with np.errstate(over="ignore", invalid="ignore"):
             margins = Z @ v
-            bounds = error_bound(rows.width + 1, relative, np.abs(Z) @ np.abs(v))
+            bounds = error_bound(rows.width + 1, relative, abs(Z) @ np.abs(v))
             lower = margins - bounds
             lower -= np.abs(lower) * EPSILON
             sign_is_known = (lower > 0.0) | (margins < -bounds)
@@ -80,7 +80,8 @@ def smallest_margin(
             exact_rows += 1
             if exact_rows * rows.width > MAX_EXACT_ENTRIES:
                 return SmallestMargin(-math.inf, exact_rows)
-            smallest = min(smallest, round_down(exact_dot(Z[i], true)))
+            z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray()[0]
+            smallest = min(smallest, round_down(exact_dot(z, true)))
     return SmallestMargin(smallest, exact_rows)
 
 
@@ -145,10 +146,5 @@ def exact_lower(rows: LiftedRows, v: RationalVector, square: Fraction | None = N
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:
     """Say whether a direction is positive on the separated rows, and exactly zero on the boundary rows."""
     is_positive = smallest_margin(rows, nearest_floats(v), v, separated).margin > 0.0
-    used = [j for j, value in enumerate(v) if value]
-    for _, Z in rows.blocks(boundary, as_stored=True) if is_positive else ():
-        Z = Z[:, used]
-        Z = Z if isinstance(Z, np.ndarray) else Z[np.diff(Z.indptr) > 0].toarray()
-        if not vanishes(Z, [v[j] for j in used]).all():
-            return False
-    return is_positive
+    zero = {j: value for j, value in enumerate(v) if value}
+    return is_positive and rows_obeying(rows, [zero], boundary).size == boundary.size
