@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from prgd.proofs.column_relations import ColumnStructure, Relation, column_struc
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
+from prgd.rows.blocks import stack_blocks
 from prgd.separation.verdict import Separation
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
@@ -79,9 +81,13 @@ class Cone:
         return len(self.free)
 
     @lazy
-    def basis(self) -> Array | None:
-        """The vectors of N of which one coordinate is 1 and the others are 0, rounded; None if N is all."""
-        return None if self.structure is None else self.functionals(range(self.rows.width)).T
+    def functions(self) -> Any:
+        """The entries of v as linear functions of the coordinates, rounded, one in each CSR row."""
+        from scipy.sparse import coo_array
+
+        at = [(j, k, nearest_float(value)) for j, terms in self.terms.items() for k, value in terms.items()]
+        j, k, values = np.array(at).reshape(-1, 3).T
+        return coo_array((values, (j.astype(int), k.astype(int))), shape=(self.rows.width, self.size)).tocsr()
 
     @lazy
     def terms(self) -> dict[int, dict[int, Fraction]]:
@@ -92,14 +98,6 @@ class Cone:
                 if value:
                     terms.setdefault(j, {})[k] = value
         return terms
-
-    def functionals(self, columns: Sequence[int]) -> Array:
-        """Return some entries of v as linear functions of the coordinates, one in each row, rounded."""
-        found = np.zeros((len(columns), self.size))
-        for row, j in zip(found, columns, strict=True):
-            for k, value in self.terms.get(j, {}).items():
-                row[k] = nearest_float(value)
-        return found
 
     @property
     def infinite(self) -> list[int]:
@@ -112,15 +110,13 @@ class Cone:
 
     def reduced(self, index: Indices) -> Array:
         """Return some rows as linear functions of the coordinates, rounded."""
-        if self.basis is None:
-            return self.rows.take(index)
-        parts = [Z @ self.basis.T for _, Z in self.rows.blocks(index, as_stored=True)]
-        return np.concatenate(parts) if parts else np.empty((0, self.size))
+        parts = [Z @ self.functions for _, Z in self.rows.blocks(index, as_stored=True)]
+        G = stack_blocks(parts) if parts else np.empty((0, self.size))
+        return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
 
     def margins(self, t: Array) -> Array:
         """Return ``<v, z_i>`` of the separated rows for the v of N with these coordinates, rounded."""
-        v = t if self.basis is None else t @ self.basis
-        return self.rows.margins(v)[self.separated]
+        return self.rows.margins(self.functions @ t)[self.separated]
 
     def entry(self, t: Coordinates, j: int) -> Fraction:
         """Return the entry v_j of the vector of N that has these coordinates."""
@@ -142,9 +138,17 @@ class Cone:
 
     def _rounded(self, t: Coordinates) -> Array:
         """Return the vector of N that has these coordinates, each entry rounded to the nearest float64."""
-        if self.structure is None and isinstance(t, np.ndarray):
-            return t
-        return nearest_floats(self.vector(t))
+        if not isinstance(t, np.ndarray):
+            return nearest_floats(self.vector(t))
+        v = np.asarray(self.functions @ t)
+        for j in self._long:
+            v[j] = nearest_float(self.entry(t, j))
+        return v
+
+    @lazy
+    def _long(self) -> list[int]:
+        """The columns whose entry is no sum of at most two coordinates with signs, which is rounded once."""
+        return [j for j, terms in self.terms.items() if len(terms) > 2 or {*map(abs, terms.values())} != {1}]
 
     def _contradictions(self, coordinates: Sequence[Coordinates]) -> list[Indices]:
         V = np.stack([self._rounded(t) for t in coordinates], axis=1)

@@ -157,13 +157,9 @@ def max_margin_signs(cone: Cone, start: Array, index: Indices, columns: Sequence
 
 def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
     """Return the direction of norm 1 and a bound of its distance from that of maximum margin."""
-    if cone.basis is None:
-        v, Q, rounded = start, np.eye(cone.size), _ROUNDED_GAP
-    else:
-        sizes = np.abs(cone.basis).max(axis=1, keepdims=True)
-        v = start @ cone.basis
-        Q, R = np.linalg.qr((cone.basis / sizes).T)  # an orthonormal basis of N, which rounding turns
-        rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(R)))
+    v, basis = cone.functions @ start, cone.functions.toarray()
+    Q, R = np.linalg.qr(basis / np.abs(basis).max(axis=0))  # an orthonormal basis of N, which rounding turns
+    rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(R)))
     error = 2.0
     for _ in range(MAX_ROUNDS):
         G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])

@@ -106,9 +106,9 @@ class Prediction:
             found[np.abs(error) > _ZERO * size] = np.nan  # The row breaks a relation of the data.
         if self.is_penalised or not s.separated_rows.size:
             return found
-        basis = np.eye(self.beta.size) if self._cone.basis is None else self._cone.basis
-        values = kept @ basis.T
-        values[np.abs(values) <= _ZERO * (np.abs(kept) @ np.abs(basis.T))] = 0.0
+        functions = self._cone.functions
+        values = kept @ functions
+        values[np.abs(values) <= _ZERO * (np.abs(kept) @ abs(functions))] = 0.0
         lengths = np.linalg.norm(values, axis=1)
         if (some := np.flatnonzero(lengths)).size:
             different, place = np.unique(values[some] / lengths[some, None], axis=0, return_inverse=True)

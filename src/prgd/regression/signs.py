@@ -117,7 +117,7 @@ class _SignSearch:
         cone = self.cone
         left = list(cone.infinite)
         if cone.structure is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
-            C, signs = cone.functionals(left), np.array([self._sign(j) for j in left])
+            C, signs = cone.functions[left].toarray(), np.array([self._sign(j) for j in left])
             near = near_vectors(cone.reduced(cone.separated), self.base, C, signs)
             self._keep({(left[k], sign): t for (k, sign), t in near.items()})
             left = [j for j in left if not self._is_decided(j)]
@@ -202,7 +202,7 @@ class _SignSearch:
         index, G = index[np.sort(first)], G[np.sort(first)]
         G, row_powers, powers = balance(G)
         t = np.ldexp(self.base, -powers)
-        C = np.ldexp(self.cone.functionals(left), powers)
+        C = np.ldexp(self.cone.functions[left].toarray(), powers)
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
             return {}
         vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
