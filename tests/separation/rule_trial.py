@@ -51,7 +51,7 @@ def ask(table, model, family):
         formula = f"{'cbind(good, ill)' if is_counts else 'y'} ~ {model}"
         return prgd.separability.from_formula(formula, table, **kept)
     except ValueError as error:
-        if not re.search("must hold|weight 0|every row that counts", str(error)):
+        if not re.search("must hold|weight 0|every row that counts|term that varies", str(error)):
             raise
 
 

@@ -238,6 +238,7 @@ def test_further_errors():
         ("y ~ x", lazy, {}, TypeError, "got LazyFrame"),
         ("x ~ 0 + w", DATA, {"family": "ordinal"}, ValueError, "thresholds in place of an intercept"),
         ("stage ~ w", DATA, {"family": "ordinal"}, ValueError, "says nothing about the order"),
+        ("x ~ 1", DATA, {"family": "ordinal"}, ValueError, "a term that varies beside the thresholds"),
         ("y ~ x", DATA, {"sample_weight": "v"}, ValueError, "Unknown column 'v'"),
         (3, DATA, {}, TypeError, "formula must be text"),
     ):

@@ -121,6 +121,8 @@ def read_formula(
     matrices = parsed.matrices(parsed.formula, frame, is_full)
     left, right = matrices.lhs, matrices.rhs
     (X, names), fit_intercept = features_of(right, parsed.has_intercept), parsed.has_intercept
+    if family == "ordinal" and not names and fit_intercept:
+        raise ValueError(f"Formula {formula!r}: expected a term that varies beside the thresholds, got none.")
     if fit_intercept and not names:  # Rows must have a column.
         X, names, fit_intercept = np.ones((len(frame), 1)), (INTERCEPT,), False
     if family == "ordinal" and not parsed.has_intercept:
