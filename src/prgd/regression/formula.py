@@ -121,13 +121,12 @@ def read_formula(
     matrices = parsed.matrices(parsed.formula, frame, is_full)
     left, right = matrices.lhs, matrices.rhs
     (X, names), fit_intercept = features_of(right, parsed.has_intercept), parsed.has_intercept
-    if family == "ordinal" and not names and fit_intercept:
-        raise ValueError(f"Formula {formula!r}: expected a term that varies beside the thresholds, got none.")
+    if family == "ordinal" and not (names and fit_intercept):
+        words = "an ordinal model has thresholds in place of an intercept. Leave 0 or - 1 out."
+        words = "expected a term that varies beside the thresholds, got none." if fit_intercept else words
+        raise ValueError(f"Formula {formula!r}: {words}")
     if fit_intercept and not names:  # Rows must have a column.
         X, names, fit_intercept = np.ones((len(frame), 1)), (INTERCEPT,), False
-    if family == "ordinal" and not parsed.has_intercept:
-        words = "an ordinal model has thresholds in place of an intercept. Leave 0 or - 1 out."
-        raise ValueError(f"Formula {formula!r}: {words}")
     if not names and not parsed.has_intercept:
         raise ValueError(f"Formula {formula!r}: expected terms after ~, got none. Add a column, or 1.")
     notes = tuple(f"The offset {words} does not change the verdict; fit uses it." for words in parsed.offsets)
