@@ -131,7 +131,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     # Scripts of the gallery and the docstrings of the reference have lines of up to 110 characters.
-    "secondary_sidebar_items": dict.fromkeys(("*", "note/*", "reference/*"), ["page-toc"]),
+    "secondary_sidebar_items": {"*": ["page-toc"], "note/*": ["page-toc"], "reference/*": ["page-toc"]},
     "back_to_top_button": False,
 }
 # The source is linked in the header as soon as pyproject.toml names its address.
