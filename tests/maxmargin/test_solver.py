@@ -264,3 +264,19 @@ def test_a_steep_spectrum_with_random_labels_is_certified_in_few_passes():
     X = rng.standard_normal((1000, 1100)) * np.arange(1, 1101.0) ** -1.2
     result = prgd.max_margin(X, rng.random(1000) < 0.5, max_passes=60)
     assert result.status is Status.CERTIFIED
+
+
+def test_a_weight_that_rounding_leaves_does_not_bind_its_row(monkeypatch):
+    Z, descend = np.random.default_rng(1).standard_normal((60, 100)) / 10.0, hard.descend
+    Z[:, 0] = np.linspace(0.2, 0.9, 60)
+    best = prgd.max_margin(Z, fit_intercept=False, tol=1e-14)
+    support = best.certificate.dual_weights.indices
+
+    def leaving_a_weight(G, group, p, *others):
+        found = descend(G, group, p, *others)
+        p[idle] = max(p[idle], 1e-18)
+        return found
+
+    for idle in np.argsort(Z @ best.w)[support.size :][:3]:  # rows that are nearest to the margin
+        monkeypatch.setattr(hard, "descend", leaving_a_weight)
+        assert prgd.max_margin(Z, fit_intercept=False, tol=1e-14).status is Status.CERTIFIED

@@ -29,6 +29,7 @@ from prgd.norms import norm
 from prgd.solvers.linear_systems import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
+_ROUNDED_WEIGHT = 4e-15  # fraction of the largest weight below which moves of descent may have left a weight
 _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared row norm
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
 _MIN_FACES, _MAX_FACES = 20, 1000  # faces of Wolfe's method
@@ -215,7 +216,7 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:
 
 def primal_direction(working: WorkingSet, p: Array) -> Array:
     """Return the shortest w with margin 1 on all rows that carry weight (at the best intercept)."""
-    face = np.flatnonzero(p > 0.0)
+    face = np.flatnonzero(p > _ROUNDED_WEIGHT * p.max())
     return equal_margins(working.rows_of(face), _signs(working, face))
 
 
