@@ -272,11 +272,11 @@ def test_a_weight_that_rounding_leaves_does_not_bind_its_row(monkeypatch):
     best = prgd.max_margin(Z, fit_intercept=False, tol=1e-14)
     support = best.certificate.dual_weights.indices
 
-    def leaving_a_weight(G, group, p, *others):
+    def leaving_a_weight(idle, G, group, p, *others):
         found = descend(G, group, p, *others)
         p[idle] = max(p[idle], 1e-18)
         return found
 
     for idle in np.argsort(Z @ best.w)[support.size :][:3]:  # rows that are nearest to the margin
-        monkeypatch.setattr(hard, "descend", leaving_a_weight)
+        monkeypatch.setattr(hard, "descend", partial(leaving_a_weight, idle))
         assert prgd.max_margin(Z, fit_intercept=False, tol=1e-14).status is Status.CERTIFIED
