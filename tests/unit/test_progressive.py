@@ -331,13 +331,13 @@ def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
     """p_star is 1/2 on the rows with +-0.9 and 0 on the third margin row: Delta goes to 0."""
     problem = prgd.Problem([[0.3, 0.9, 0.0], [0.3, -0.9, 0.0], [0.3, 0.2, 0.6]])
 
-    def at_step_4000() -> prgd.algorithms.State:
-        return next(s for s in states(problem, GatedPRGD()) if s.t == 4000)
+    def at_large_radius() -> prgd.algorithms.State:  # beyond it the softness is rounding
+        return next(s for s in states(problem, GatedPRGD()) if s.R_k > 1e5)
 
-    assert at_step_4000().R_k > 3e6
+    opened = at_large_radius()
     monkeypatch.setattr("prgd_paper.methods.gated_prgd.SOFT_ENOUGH", 0.0)
-    hindered = at_step_4000()  # phases 3 times longer each, where sqrt(growth) is 2
-    assert hindered.R_k < 1e6
+    hindered = at_large_radius()  # late phases are 3 times longer each, where sqrt(growth) is 2
+    assert hindered.t > 1.5 * opened.t
     assert hindered.at.gap_split[1] * hindered.at.length < SOFT_ENOUGH
 
 

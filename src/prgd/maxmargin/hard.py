@@ -276,8 +276,9 @@ class HardMargin:
             at = GramNewton(G, price / float(np.diag(G).mean())).minimise(y, working.groups == 2, at=at)
         slacks = np.maximum(1.0 - y * (at.products + at.b), 0.0)
         sums = slacks @ working.membership(np.arange(y.size))
-        self.p = slacks / sums[working.group] if sums.all() else self.p
+        before, self.p = self.p, slacks / sums[working.group] if sums.all() else self.p
         self.takes_newton = self._pivot()
+        self.p = self.p if self.takes_newton else before
         return self.takes_newton
 
     def _may_overlap(self, upper: float) -> bool:
