@@ -175,9 +175,8 @@ class Solve:
         """Take rounds of a method until one of them ends the solve."""
         while True:
             check_time()
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # Proposals beyond the floating range prove nothing.
+            # A proposal beyond the floating range proves nothing, so its overflow needs no warning.
+            with np.errstate(over="ignore", invalid="ignore"):
                 found = method.propose()
             if not isinstance(found, RoundProposal):
                 return found or Status.STALLED

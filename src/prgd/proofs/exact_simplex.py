@@ -124,8 +124,8 @@ def partition_rows(
             tableau.pivot(min(blocking, key=lambda k: Fraction(tableau.T[k, -1], tableau.T[k, j])), j)
             continue
         ray = tableau.ray(j)
-        # The ray is added to so large a multiple of the weights that every positive weight stays positive,
-        # and is not nearly cancelled: the multiple of the next ray would be larger, and digits add up.
+        # The ray is added to so large a multiple of the weights that every positive weight stays positive.
+        # A weight that is nearly cancelled would make the next multiple larger, and digits would add up.
         times = max((-64 * q // p + 1 for p, q in zip(weights, ray, strict=True) if p > 0), default=0)
         weights = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
         # The entering column is zero in the rows that still count, so no free weight ever has to enter.
