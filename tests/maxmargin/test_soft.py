@@ -31,10 +31,22 @@ def overlapping(seed=0, n=80, d=5, distance=1.5):
     return rng.standard_normal((n, d)) + np.outer(y, np.eye(d)[0]) * distance / 2, y
 
 
-def exact_objective(X, y, c, fit_intercept):
-    """The smallest ||w||^2 + sum_i c_i xi_i^2: all active sets are tried until the conditions of KKT hold."""
-    n, d = X.shape
-    Z = np.hstack([X, np.ones((n, int(fit_intercept)))]) * np.asarray(y)[:, None]
+def terms(X, y, fit_intercept, K=0):
+    """Rows ``y_i (x_i, 1)``, or ``(e_y - e_j) (x_i, 1)`` of K classes with the last intercept 0; their rows."""
+    columns = np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
+    if not K:
+        return columns * y[:, None], np.arange(len(X))
+    E, pairs = np.eye(K), [(i, k, j) for i, k in enumerate(y) for j in range(K) if j != k]
+    Z = np.array([np.outer(E[k] - E[j], columns[i]).T.ravel() for i, k, j in pairs])  # intercepts last
+    return Z[:, : K * X.shape[1] + (K - 1) * fit_intercept], np.array(pairs)[:, 0]
+
+
+def exact_objective(Z, c, d):
+    """The smallest ||w||^2 + sum_i c_i xi_i^2: all active sets are tried until the conditions of KKT hold.
+
+    The first d columns of Z are those of w.
+    """
+    n = len(Z)
     Z, c = np.vectorize(Fraction, otypes=[object])(Z), np.vectorize(Fraction, otypes=[object])(c)
     ridge = np.diag([Fraction(int(j < d)) for j in range(Z.shape[1])])
     for size in range(n, -1, -1):
@@ -51,18 +63,20 @@ def exact_objective(X, y, c, fit_intercept):
     raise AssertionError("no active set is that of the solution")
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
-    st.integers(0, 10**6), st.integers(3, 6), st.integers(1, 2),
+    st.integers(0, 10**6), st.integers(3, 6), st.integers(1, 2), st.sampled_from([0, 0, 2, 3]),
     st.booleans(), st.integers(-3, 6), st.sampled_from([0, 3, 1000]), st.booleans(),
 )  # fmt: skip
-def test_the_interval_holds_the_exact_optimum(seed, n, d, fit_intercept, exponent, offset, weighted):
-    rng = np.random.default_rng(seed)
+def test_the_interval_holds_the_exact_optimum(seed, n, d, K, fit_intercept, exponent, offset, weighted):
+    rng, n = np.random.default_rng(seed), min(n, 4) if K else n
     X = np.round(rng.standard_normal((n, d)), 2) + offset
-    y = np.where(np.arange(n) < max(1, n // 2), 1, -1)
+    y = np.arange(n) % K if K else np.where(np.arange(n) < max(1, n // 2), 1, -1)
     C, s = 10.0**exponent, rng.integers(1, 4, n).astype(float) if weighted else None
-    result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, sample_weight=s, tol=1e-9)
-    exact = exact_objective(X, y, 2 * C * (np.ones(n) if s is None else s), fit_intercept)
+    options = {"fit_intercept": fit_intercept, "multi_class": "joint" if K else None}
+    result = prgd.soft_margin(X, y, C=C, sample_weight=s, tol=1e-9, **options)
+    Z, rows = terms(X, y, fit_intercept, K)
+    exact = exact_objective(Z, 2 * C * (np.ones(n) if s is None else s)[rows], d * max(K, 1))
     lower, upper = Fraction(result.margin), Fraction(result.upper_bound)
     assert lower**2 * exact <= 1 <= upper**2 * exact
     assert result.status is Status.CERTIFIED
@@ -293,7 +307,7 @@ def test_the_start_is_checked():
     for fit_intercept, intercept0 in [(True, math.nan), (True, math.inf), (False, math.inf), (False, 0.5)]:
         with pytest.raises(ValueError, match="intercept0 must be a finite number"):
             prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept, intercept0=intercept0)
-    with pytest.raises(ValueError, match="w0 must be a finite vector of shape"):
+    with pytest.raises(ValueError, match="w0 must be finite, of shape"):
         prgd.soft_margin(X, y, C=1.0, w0=[1.0])
 
 

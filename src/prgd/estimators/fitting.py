@@ -26,14 +26,14 @@ from prgd.running.result import Result
 _TRUTH = np.array([False, True])  # the classes of one class against the rest
 
 
-def against_rest(rows: Rows, sample_weight: Array | None = None) -> list[Rows]:
-    """Return the rows of two classes, or those of each class against the rest, with these weights."""
+def problems_of(rows: Rows, sample_weight: Array | None = None, is_joint: bool = False) -> list[Rows]:
+    """Return the rows of two classes, or of all jointly, or of each against the rest, with these weights."""
     labels = rows.labels
     weights = labels.sample_weight if sample_weight is None else sample_weight
-    if labels.classes is None or not labels.is_joint:
+    if labels.classes is None or not labels.is_joint or is_joint:
         if sample_weight is None:
             return [rows]
-        return [rows.with_labels(Labels(labels.signs, weights, labels.classes))]
+        return [rows.with_labels(Labels(labels.signs, weights, labels.classes, labels.codes))]
     signs = [np.where(labels.codes == k, 1, -1).astype(np.int8) for k in range(labels.classes.size)]
     return [rows.with_labels(Labels(y, weights, _TRUTH)) for y in signs]
 
@@ -88,19 +88,19 @@ class Fitting:
         """
         classes = np.array([-1, 1]) if (found := rows.labels.classes) is None else found
         is_joint = classes.size > 2 and self.multi_class == "joint"
-        if math.isfinite(self.C) and (is_joint or as_norm(self.norm) != L2()):
+        if math.isfinite(self.C) and as_norm(self.norm) != L2():
             raise ValueError(
-                "A finite C is for norm='l2' and multi_class='ovr': soft margins are those of one class "
-                f"against the rest in l2; got C={self.C:g}, norm={self.norm!r} and "
-                f"multi_class={self.multi_class!r}. Use C=inf."
+                f"A finite C is for norm='l2', the norm of soft margins; got C={self.C:g} and "
+                f"norm={self.norm!r}. Use C=inf."
             )
         with single_blas(float(rows.n * rows.d * min(rows.n, rows.d))):
             if math.isfinite(self.C):
-                return Model(classes, self._each(against_rest(rows, sample_weight), classes, self.C, starts))
+                every = problems_of(rows, sample_weight, is_joint)
+                return Model(classes, self._each(every, classes, self.C, starts))
             if is_joint:
                 results = self._each([rows], classes, math.inf, starts)
             elif X is None or starts or classes.size == 2 or not self.polish or as_norm(self.norm) != L2():
-                results = self._each(against_rest(rows), classes, math.inf, starts)
+                results = self._each(problems_of(rows), classes, math.inf, starts)
             else:
                 results = self._together(rows, X, classes.size)
             hard = Model(classes, results)
@@ -108,7 +108,7 @@ class Fitting:
                 return hard
             C = choose_C(*_some(rows, X, sample_weight), self.fit_intercept, self.n_jobs)
             # One C for all classes, whose scores are compared.
-            soft = self._each(against_rest(rows, sample_weight), classes, C)
+            soft = self._each(problems_of(rows, sample_weight), classes, C)
             return Model(classes, soft, results)
 
     def _together(self, rows: Rows, X: Any, K: int) -> tuple[Result, ...]:
@@ -150,11 +150,12 @@ class Fitting:
                 show(math.ceil(now.passes), best)
 
             options: Any = {"fit_intercept": self.fit_intercept, "tol": self.tol, "callback": tell, "w0": w0}
+            options |= {"multi_class": "joint" if rows.labels.is_joint else None}
             try:
                 if math.isfinite(C):
                     return soft_margin(rows, C=C, max_passes=self.max_soft_passes, **options)
                 options |= {"max_passes": self.max_passes, "polish": self.polish, "norm": self.norm}
-                return max_margin(rows, multi_class="joint" if rows.labels.is_joint else None, **options)
+                return max_margin(rows, **options)
             except RowsLostError as error:
                 error.args = (f"{error} So far {best}.",)
                 raise

@@ -13,7 +13,7 @@ import numpy as np
 from prgd.algorithms import GD, PRGD, SteepestDescent
 from prgd.core.checks import check_integer
 from prgd.core.types import Array
-from prgd.estimators.fitting import against_rest
+from prgd.estimators.fitting import problems_of
 from prgd.estimators.linear import Given, LinearClassifier
 from prgd.norms import L2, as_norm
 from prgd.problem import Problem
@@ -132,7 +132,7 @@ class PRGDClassifier(LinearClassifier):
         return [norm.rescale(w, self.R_0_[i]) for i, w in enumerate(directions)]
 
     def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
-        every = against_rest(given.rows, given.weights)
+        every = problems_of(given.rows, given.weights)
         starts = self._starts(len(every), given.rows.d)
         fits: list[tuple[Result, Array, float]] = []
         for k, rows in enumerate(every):

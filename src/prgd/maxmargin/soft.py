@@ -18,12 +18,13 @@ from prgd.maxmargin.solve import Solve, reporter
 from prgd.maxmargin.solver import max_margin, solve_hard
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.problem.certificate import DualWeights, quantity_of
+from prgd.problem.certificate import quantity_of
 from prgd.proofs.slacks import extended_problem, soft_weights
 from prgd.rows import DenseRows, as_rows
 from prgd.running.history import Round, Status
 from prgd.running.result import Result
 from prgd.solvers.coordinate_descent import row_weights, suits
+from prgd.solvers.joint_newton import JointNewton
 from prgd.solvers.primal_newton import Iterate, PrimalNewton
 from prgd.solvers.working_set import center_and_exponent
 
@@ -45,6 +46,7 @@ def soft_margin(
     C: float | None = None,
     sample_weight: Any = None,
     fit_intercept: bool = True,
+    multi_class: str | None = None,
     tol: float = 1e-6,
     max_passes: int = 100_000,
     max_seconds: float = math.inf,
@@ -52,7 +54,7 @@ def soft_margin(
     verbose: int = 0,
     n_jobs: int | None = None,
     w0: Any = None,
-    intercept0: float = 0.0,
+    intercept0: Any = 0.0,
 ) -> Result:
     r"""Return the soft-margin hyperplane with a certified relative gap of at most ``tol``.
 
@@ -62,15 +64,17 @@ def soft_margin(
     This is the hard margin of the rows extended by :math:`e_i / \sqrt{2 C}`, and the certificate is an
     interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + 2 C \sum_i \xi_i^2}` at the optimum,
     proven on the data as given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 /
-    margin**2``. As C grows it nears that of `max_margin`, if the classes separate. There are soft
-    margins of two classes in l2 only: other norms, and several classes jointly, have the hard one.
+    margin**2``. As C grows it nears that of `max_margin`, if the classes separate. Soft margins are those
+    in l2: other norms have the hard one. Of K classes jointly, every pair of a row and another class has a
+    slack: :math:`\langle w_{y_i} - w_j, x_i \rangle + b_{y_i} - b_j \ge 1 - \xi_{ij}`.
 
     Parameters
     ----------
     X : array, sparse matrix or Rows
         Dense, CSR, memory-mapped or chunked; float32 or float64.
     y : array of shape (n,), optional
-        Labels of two classes; ``None`` if X holds an engine or rows z_i.
+        Labels of two classes, or of more with ``multi_class="joint"``; ``None`` if X holds an engine or rows
+        z_i.
     C : float
         Price of the squared slacks, which has no default: which C is good depends on the units of X.
         `prgd.MaxMarginClassifier` finds one where classes do not separate; ``math.inf`` is `max_margin`.
@@ -80,6 +84,8 @@ def soft_margin(
         Weights of the rows, by which C is multiplied: weight 3 is the same as three copies.
     fit_intercept : bool
         Fit a true, unpenalised intercept.
+    multi_class : {None, "joint"}
+        ``"joint"``: all classes jointly, by a matrix W with a row for each class (Weston and Watkins).
     tol : float
         Relative gap ``(upper_bound - margin) / upper_bound`` to certify. The gap between the objective and
         its lower bound is twice as large, relatively.
@@ -94,7 +100,7 @@ def soft_margin(
         1 prints each round.
     n_jobs : int, optional
         Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
-    w0, intercept0 : array of shape (d,) and float, optional
+    w0, intercept0 : array of the shape of ``coef``, and float or array of shape (K,), optional
         A warm start, e.g. ``coef`` and ``intercept`` of the result for a smaller C.
 
     Returns
@@ -105,6 +111,7 @@ def soft_margin(
     References
     ----------
     Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs.
+    Weston and Watkins (1999), Support vector machines for multi-class pattern recognition.
 
     Examples
     --------
@@ -129,23 +136,26 @@ def soft_margin(
     report = reporter(callback, verbose, quantity_of(C))
     if math.isinf(C):
         options: Any = {"fit_intercept": fit_intercept, "tol": tol, "max_passes": max_passes}
+        options |= {"multi_class": multi_class}
         return max_margin(rows, **options, max_seconds=max_seconds, callback=report, w0=w0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
-        problem = Problem(rows, fit_intercept=fit_intercept, scale="none")
-    problem.labels.check_two()
+        problem = Problem(rows, fit_intercept=fit_intercept, multi_class=multi_class, scale="none")
+    if multi_class is None:
+        problem.labels.check_two()
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
-        if w0.shape != (problem.d,) or not np.isfinite(w0).all():
-            raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
-    if not math.isfinite(intercept0) or (intercept0 and not fit_intercept):
+        if w0.shape != problem.shape or not np.isfinite(w0).all():
+            raise ValueError(f"w0 must be finite, of shape {problem.shape}; got shape {w0.shape}.")
+    b0, shape = np.array(intercept0, dtype=np.float64), problem.shape[:-1]
+    if b0.shape not in ((), shape) or not np.isfinite(b0).all() or (b0.any() and not fit_intercept):
         raise ValueError(
-            "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
-            f"through the origin; got {intercept0!r}."
+            f"intercept0 must be {f'finite, of shape {shape}' if shape else 'a finite number'}, and 0 with "
+            f"fit_intercept=False, where the hyperplane passes through the origin; got {intercept0!r}."
         )
     solve = Solve(problem, tol, max_passes, report, C, max_seconds)
     method = SoftMargin(solve, threads_of(n_jobs))
-    return solve.run(lambda: method.find(w0, float(intercept0)))
+    return solve.run(lambda: method.find(w0, b0 if problem.is_joint else float(b0)))
 
 
 class SoftMargin:
@@ -166,21 +176,24 @@ class SoftMargin:
                 f"2 C times the squared norm of the largest row is {self.price:.3g}: squares leave the "
                 f"floating range. Choose a {other} C (it is {solve.C:.3g}), or {other} sample weights."
             )
-        near, self.center = self.problem, np.zeros(self.problem.d)
-        if (X := near.rows.plain_array) is not None:
-            center = center_and_exponent(near, near.rows.take)[0]
-            if center is not None:  # far from the origin products lose digits that margins need
-                self.center, rows = center, DenseRows(X - center).with_labels(near.labels)
-                near = Problem(rows, fit_intercept=True, scale="none")
-        self.newton = PrimalNewton(near, c)
+        near, center = self.problem, None
+        if near.is_joint:
+            self.newton: PrimalNewton = JointNewton(near, c)
+        else:
+            if (X := near.rows.plain_array) is not None:
+                center = center_and_exponent(near, near.rows.take)[0]
+                if center is not None:  # far from the origin products lose digits that margins need
+                    rows = DenseRows(X - center).with_labels(near.labels)
+                    near = Problem(rows, fit_intercept=True, scale="none")
+            self.newton = PrimalNewton(near, c, center)
         self._counted = 0.0
 
-    def find(self, w0: Array | None, intercept0: float) -> Status:
+    def find(self, w0: Array | None, intercept0: Any) -> Status:
         """Find weights of sparse rows, or of extended rows if Newton's steps are many; else take these."""
-        intercept0 += 0.0 if w0 is None else float(w0 @ self.center)
         solve, aim, newton, problem = self.solve, 0.5 * self.solve.tol, self.newton, self.problem
-        solve.pending = lambda: self._proposal(newton.start(w0, intercept0))
-        if w0 is None and problem.rows.is_sparse and suits(problem, is_soft=True):
+        intercept0 = intercept0 if w0 is None else intercept0 + w0 @ newton.center
+        solve.pending = lambda: newton.proposal(newton.start(w0, intercept0))
+        if w0 is None and not problem.is_joint and problem.rows.is_sparse and suits(problem, is_soft=True):
             found = row_weights(problem, solve.tol, solve.max_passes, solve.C)
             if found is not None:
                 solve.count(found.passes)
@@ -189,21 +202,27 @@ class SoftMargin:
                 if solve.is_certified:
                     return Status.CERTIFIED
         at = newton.start(w0, intercept0)
-        if self.price > _HARD and problem.d > _FEW_COLUMNS:  # Newton's steps are many, and expensive
-            is_long = not problem.rows.is_sparse and problem.d <= _DENSE_COLUMNS and problem.n > 2 * problem.d
-            if is_long and not at.w.any():  # few active rows change from one price to the next
+        if self.price > _HARD and math.prod(problem.shape) > _FEW_COLUMNS:  # steps are many, and expensive
+            is_new, is_dense = not at.w.any(), not problem.rows.is_sparse and problem.d <= _DENSE_COLUMNS
+            # Few active rows change from one price to the next.
+            if is_new and (problem.is_joint or (is_dense and problem.n > 2 * problem.d)):
                 raises = math.ceil(math.log10(self.price / _HARD))
                 factors = [10.0**-raises, *[10.0] * (raises - 1)]
                 at = newton.follow(at, factors, _ROUGH, solve.max_passes)[-1]
                 at = newton.rescale(at, 10.0)
-            elif np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS or not at.w.any():
+            elif not problem.is_joint and (is_new or np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS):
                 at = self._solve_extended(at, aim)
                 if solve.is_certified:
                     return Status.CERTIFIED
+        return self._prove_steps(at, aim)
+
+    def _prove_steps(self, at: Iterate, aim: float) -> Status:
+        """Take Newton's steps until the bounds that they give are proven to be close."""
+        solve, problem = self.solve, self.problem
         for _ in range(_MAX_PROOFS):
             before = at
             at = self._newton(at, aim, _MAX_STEPS)
-            solve.prove(*self._proposal(at))
+            solve.prove(*self.newton.proposal(at))
             if solve.is_certified:
                 return Status.CERTIFIED
             if solve.passes >= solve.max_passes:
@@ -211,8 +230,9 @@ class SoftMargin:
             if at is before and at.gap > aim:
                 break
             # Margins that are updated from step to step keep the rounding of the largest ones.
-            at, aim = self.newton.start(at.w, at.b), 0.25 * aim
-        if problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
+            at, aim = self.newton.again(at), 0.25 * aim
+        # At so large a price rounding hides the slacks from Newton.
+        if problem.n <= _MAX_ACTIVE_ROWS and not problem.is_joint:
             self._solve_extended(at, 0.5 * solve.tol, proves=True)
         return Status.CERTIFIED if solve.is_certified else Status.STALLED
 
@@ -220,20 +240,17 @@ class SoftMargin:
         def record(now: Iterate) -> bool:
             self.solve.count(self.newton.systems.reads - self._counted)
             self._counted, plain = self.newton.systems.reads, (now.lower, now.upper, now.gap)
-            self.solve.record(int(np.count_nonzero(now.alpha)), plain, partial(self._proposal, now))
+            self.solve.record(int(np.count_nonzero(now.alpha)), plain, partial(self.newton.proposal, now))
             return self.solve.passes >= self.solve.max_passes
 
         return self.newton.minimise(at, aim, max_steps, record)
 
-    def _proposal(self, at: Iterate) -> tuple[Array, float, DualWeights]:
-        """Return the hyperplane of an iterate, and the weights of its slacks."""
-        indices = np.flatnonzero(at.alpha)
-        return at.w, at.b - float(at.w @ self.center), DualWeights(indices, at.alpha[indices])
-
     def _solve_extended(self, at: Iterate, aim: float, proves: bool = False) -> Iterate:
         """Solve the extended rows as a hard margin, exactly if it ``proves``; return the better iterate."""
         solve, c = self.solve, self.newton.c
-        problem, center = (self.problem, 0.0 * self.center) if proves else (self.newton.problem, self.center)
+        problem, center = self.newton.problem, self.newton.center
+        if proves:
+            problem, center = self.problem, 0.0 * center
         extended = extended_problem(problem, solve.C)
 
         max_passes = max(min(int(solve.max_passes - solve.passes), 1000), 1)

@@ -11,7 +11,7 @@ import numpy as np
 from prgd.core.types import Array, Indices, Intercept, Mask
 from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
-from prgd.rows.blocks import stack_blocks, times_signs
+from prgd.rows.blocks import stack_blocks, times_signs, with_ones
 
 _BLOCK_ENTRIES = 2**20  # entries of the block of rows that is held at a time
 _STORED_ROWS = 2**13  # rows of a block of CSR rows
@@ -129,18 +129,8 @@ class LiftedRows:
                 rows = piece.take(part - start)
                 if not (as_stored or isinstance(rows, np.ndarray)):
                     rows = rows.toarray()
-                yield part, times_signs(self._lifted(rows), self.signs[part])
-
-    def _lifted(self, rows: Any) -> Any:
-        """Append the 1 of the intercept, if there is one, to dense or CSR rows x_i."""
-        if not self.fit_intercept:
-            return rows
-        ones = np.ones((rows.shape[0], 1))
-        if isinstance(rows, np.ndarray):
-            return np.hstack([rows, ones])
-        from scipy.sparse import csr_array, hstack
-
-        return hstack([rows, csr_array(ones)], format="csr")
+                rows = with_ones(rows) if self.fit_intercept else rows
+                yield part, times_signs(rows, self.signs[part])
 
 
 def spread(index: Indices, count: int) -> Indices:

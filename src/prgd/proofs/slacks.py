@@ -8,7 +8,8 @@ with an intercept),
 .. math::
     \frac{1}{\sqrt{\|w\|^2 + \sum_i c_i \xi_i^2}} \le \gamma_C \le \sqrt{\|Z^\top p\|^2 + \sum_i p_i^2 / c_i}.
 
-Slacks are rounded upward, and so are all sums.
+Of K classes jointly the terms are pairs of a row and another class, each with a slack of its own. Slacks are
+rounded upward, and so are all sums.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from prgd.core.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.core.types import Array, Mask, RationalVector
+from prgd.core.types import Array, Intercept, Mask, RationalVector
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.problem.accurate_bounds import accurate_upper, is_on_simplex
 from prgd.problem.certificate import SOFT, Certificate, DualWeights, margin_error
 from prgd.proofs.hyperplanes import rational_lower
-from prgd.rows import AccurateAt, Combine, MarginsAt
+from prgd.rows import Combine
 from prgd.rows.extended import ExtendedRows
 
 _ROUNDING_FRACTION = 0.05  # fraction of the tolerance beyond which rounding asks for compensated products
@@ -109,31 +110,50 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
     return t
 
 
-def soft_lower(problem: Problem, C: float, w: Array, b: float, tol: float, accurate: bool = False) -> float:
+def _of_terms(problem: Problem, c: Array, *found: Array) -> list[Array]:
+    """Return c and what was found, of terms of positive weight: of rows, or of rows against other classes."""
+    counted = c > 0.0
+    if problem.is_joint:
+        K = problem.shape[0]
+        counted = counted[:, None] & (problem.labels.codes[:, None] != np.arange(K))
+        c = np.broadcast_to(c[:, None], counted.shape)
+    elif counted.all():
+        return [c, *found]
+    return [numbers[counted] for numbers in (c, *found)]
+
+
+def soft_lower(
+    problem: Problem, C: float, w: Array, b: Intercept, tol: float, accurate: bool = False
+) -> float:
     """Return a lower bound of the soft margin, from w and its best intercept near b, by one or two passes.
+
+    Of classes jointly the intercepts are taken as they are.
 
     Plain products are enough unless their rounding could take more than a fraction of ``tol``; ``accurate``
     asks for compensated ones at once.
     """
-    c, b = soft_weights(problem, C), b if problem.fit_intercept else 0.0
+    weights, b = soft_weights(problem, C), b if problem.fit_intercept else 0.0
+    coding, reach = problem.coding, problem.coding.reach(w)
     if not accurate:
-        margins, error = problem.ask(MarginsAt(w)), margin_error(problem, norm(w))
+        margins, error = problem.ask(coding.margins_at(w)), margin_error(problem, reach)
         if problem.fit_intercept:
-            error += 2.0 * UNIT_ROUNDOFF * (abs(b) + norm(w) * problem.max_norm)
-            margins = margins + b * problem.labels.signs
+            error += 4.0 * UNIT_ROUNDOFF * (float(np.abs(b).max()) + reach * problem.max_norm)
+            margins = coding.at_intercept(margins, b)
+        c, margins = _of_terms(problem, weights, margins)
         if error < 1.0:
             slack = slacks_above(margins, error)
-            length = length_above(w, np.sqrt(c) * slack)
+            length = length_above(w.ravel(), np.sqrt(c) * slack)
             # The error moves the objective by about the sum of c_i slack_i error.
             if float(c @ slack) * error <= _ROUNDING_FRACTION * tol * length * length:
                 return lowered(1.0 / length) if length > 0.0 else 0.0
-    found, counted = problem.ask(AccurateAt(w, b)), c > 0.0
-    margins, signs = found.margins[counted], problem.labels.signs[counted].astype(np.float64)
-    if problem.fit_intercept:  # the best intercept lies between float64 numbers far from the origin
-        shift, room = exact_step(margins, signs, c[counted], 0.0, 0.0, 0.0), _NEAR * abs(b)
+    c, margins, errors = _of_terms(problem, weights, *problem.ask(coding.accurate_at(w, b)))
+    if problem.fit_intercept and not problem.is_joint:
+        # The best intercept lies between float64 numbers far from the origin.
+        signs = problem.labels.signs[weights > 0.0].astype(np.float64)
+        shift, room = exact_step(margins, signs, c, 0.0, 0.0, 0.0), _NEAR * abs(float(b))
         margins = margins + min(max(shift, -room), room) * signs
-    slack = slacks_above(margins, found.errors[counted])
-    length = length_above(w, np.sqrt(c[counted]) * slack)
+    slack = slacks_above(margins, errors)
+    length = length_above(w.ravel(), np.sqrt(c) * slack)
     return lowered(1.0 / length) if 0.0 < length < math.inf else 0.0
 
 
@@ -166,7 +186,12 @@ def length_above(*parts: Array) -> float:
 
 def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, accurate: bool = False) -> float:
     """Return an upper bound of the soft margin, from dual weights divided by their exact sums."""
-    p, c = weights.values, soft_weights(problem, C)[weights.indices]
+    p, c = weights.values, soft_weights(problem, C)[problem.coding.rows_of(weights.indices)]
+    if problem.is_joint:  # weights of sum 1 that balance exactly
+        if not is_on_simplex(problem, weights) or weights.integers is not None:
+            return math.inf
+        own = raised(length_above(p / np.sqrt(c)) / lowered(math.fsum(p), 2))
+        return length_above(np.array([accurate_upper(problem, weights), own]))
     if weights.integers is not None:
         return raised(accurate_upper(extended_problem(problem, C), weights), 8)
     signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
@@ -190,10 +215,10 @@ def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, acc
 def prove_soft_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
     """Return the bounds that the witnesses of a certificate prove, with compensated products."""
     found, w, p = Certificate(quantity=SOFT), stated.w, stated.dual_weights
-    if w is not None and w.shape == (problem.d,):
-        b = float(stated.intercept)
+    if w is not None and w.shape == problem.shape:
+        b = stated.intercept
         found = found.with_lower(soft_lower(problem, C, w, b, 0.0, accurate=True), w, b)
-        if stated.exact_w is not None:
+        if stated.exact_w is not None and not problem.is_joint:
             exact, d = stated.exact_w, problem.d  # w, the slacks and the intercept, at any scale
             v = np.append(w, [b] * problem.fit_intercept)
             x = nearest_floats((*exact[:d], *exact[-1:])[: v.size])

@@ -41,6 +41,16 @@ def stack_blocks(blocks: Sequence[Any]) -> Any:
     return csr_array(vstack([csr_array(block) for block in blocks]))
 
 
+def with_ones(X: Any) -> Any:
+    """Append a column of ones, that of an intercept, to dense or CSR rows."""
+    ones = np.ones((X.shape[0], 1))
+    if not is_sparse(X):
+        return np.hstack([X, ones])
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([X, csr_array(ones)], format="csr")
+
+
 def times_signs(block: Any, signs: Signs) -> Any:
     """Turn gathered rows x_i into z_i = y_i x_i, in place."""
     if not is_sparse(block):

@@ -394,7 +394,7 @@ def _check_parts(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
             raise ValueError(f"{name} is {found.dtype} of shape {found.shape}, or has too large numbers")
     terms, texts = meta["n"] * (shape[0] if is_joint else 1), _JSON_FIELDS[:-1]
     is_whole = meta["multi_class"] in (None, "joint") and (names is None or len(names) == shape[-1])
-    is_whole &= math.isinf(meta["C"]) or (meta["norm"] == "l2" and not is_joint)
+    is_whole &= math.isinf(meta["C"]) or meta["norm"] == "l2"
     is_whole &= len(shape) == 1 + is_joint and bool((np.diff(support, prepend=-1, append=terms) > 0).all())
     if not (is_whole and all(isinstance(meta[name], type(getattr(Result, name, 0))) for name in texts)):
         raise ValueError("some of its parts do not fit the others")

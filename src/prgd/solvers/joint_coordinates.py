@@ -16,13 +16,13 @@ the last class, so that the systems do not have this null space.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prgd.core.arithmetic import add_to_diagonal
 from prgd.core.threads import lazy
-from prgd.core.types import Array, Indices
+from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.solvers.linear_systems import NEGLIGIBLE_RATIO, Coordinates, Solver, definite_solver, shifted_solver
 
@@ -61,6 +61,11 @@ class Pairs:
         """The places of both classes of a pair in the flat matrix of all scores, of shape (rows, K)."""
         return self.row * self.K + self.y, self.row * self.K + self.j
 
+    def part(self, kept: Mask) -> Pairs:
+        """Return some of the pairs, and the rows of these alone."""
+        rows, row = np.unique(self.row[kept], return_inverse=True)
+        return replace(self, X=self.X[rows], row=row, y=self.y[kept], j=self.j[kept])
+
     def margins(self, W: Array) -> Array:
         """Return ``<w_y - w_j, x>`` for each pair."""
         scores = (self.X @ W.T).ravel()
@@ -69,9 +74,15 @@ class Pairs:
 
     def combine(self, v: Array) -> Array:
         """Return ``sum v (e_y - e_j) x^T`` over the pairs."""
-        size, (own, other) = len(self.X) * self.K, self._cells
+        size, (own, other) = self.X.shape[0] * self.K, self._cells
         coefficients = np.bincount(own, v, size) - np.bincount(other, v, size)
         return np.asarray(coefficients.reshape(-1, self.K).T @ self.X)
+
+    def squares(self, v: Array) -> Array:
+        """Return the diagonal of ``sum v a a^T``, a being the pairs, in the shape of W."""
+        size, (own, other) = self.X.shape[0] * self.K, self._cells
+        sums = np.bincount(own, v, size) + np.bincount(other, v, size)
+        return np.asarray(sums.reshape(-1, self.K).T @ (self.X * self.X))
 
     def flows(self, v: Array) -> Array:
         """Return the sums of v over the pairs of class k against class j, of shape (K, K)."""

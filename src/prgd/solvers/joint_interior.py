@@ -20,6 +20,7 @@ import numpy as np
 
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.intercepts import best_intercept, smallest_mean_cycle
+from prgd.rows.blocks import with_ones
 from prgd.solvers.active_set import RowFaces
 from prgd.solvers.interior_point import maximise_margin
 from prgd.solvers.joint_coordinates import VANISHED, Pairs, coordinates_of, potentials
@@ -93,8 +94,7 @@ def solve_pairs(
     y, j = np.asarray(codes, np.int64)[pairs_row], np.asarray(pairs_class, np.int64)
     rows, row = np.unique(pairs_row, return_inverse=True)
     X, center, exponent = _moderate(np.asarray(X[rows], dtype=np.float64), fit_intercept)
-    if fit_intercept:
-        X = np.hstack([X, np.ones((len(X), 1))])
+    X = with_ones(X) if fit_intercept else X
     V, p, gap, is_feasible = _solve_components(Pairs(X, row, y, j, K, fit_intercept), tol)
     # Squares of extreme units leave the floating range.
     with np.errstate(over="ignore", under="ignore"):

@@ -18,11 +18,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from prgd.core.types import Array
 from prgd.problem import Problem
+from prgd.problem.certificate import DualWeights
 from prgd.problem.coding import balanced_intercept
 from prgd.proofs.slacks import exact_step
 from prgd.solvers.newton_systems import NewtonSystems
@@ -68,12 +70,22 @@ class PrimalNewton:
     problem : Problem
     c : ndarray of shape (n,)
         C times the sample weights, not negative.
+    center : ndarray of shape (d,), optional
+        What was subtracted from the rows as given.
     """
 
-    def __init__(self, problem: Problem, c: Array) -> None:
+    systems: Any  # NewtonSystems, or those of classes jointly
+
+    def __init__(self, problem: Problem, c: Array, center: Array | None = None) -> None:
         self.problem, self.c = problem, c
+        self.center = np.zeros(problem.d) if center is None else center
         self.systems = NewtonSystems(problem, c)
         self.signs = self.systems.signs
+
+    def proposal(self, at: Iterate) -> tuple[Array, Any, DualWeights]:
+        """Return the hyperplane of an iterate, and the weights of its slacks."""
+        indices = np.flatnonzero(at.alpha)
+        return at.w, at.b - float(at.w @ self.center), DualWeights(indices, at.alpha[indices])
 
     def start(self, w: Array | None, b: float) -> Iterate:
         """Return the iterate at ``w``, by default 0, at the best intercept near ``b``; at 0 without one."""
@@ -81,6 +93,10 @@ class PrimalNewton:
         if w is None or not w.any():
             return self._completed(np.zeros(self.problem.d), b, b * self.signs)
         return self._completed(w, b, self.systems.times(w) + b * self.signs)
+
+    def again(self, at: Iterate) -> Iterate:
+        """Return the iterate with margins computed anew."""
+        return self.start(at.w, at.b)
 
     def _completed(self, w: Array, b: float, margins: Array) -> Iterate:
         """Move b to its best place, and compute slacks, gradient and both bounds."""
@@ -93,14 +109,14 @@ class PrimalNewton:
             # Many intercepts are best, and the middle one leaves both classes room.
             shift = balanced_intercept(self.problem.smallest_of(margins))
             b, margins = b + shift, margins + shift * self.signs
-        return _measured(w, b, margins, alpha, self.systems.combine(alpha))
+        return measured(w, b, margins, alpha, self.systems.combine(alpha))
 
     def rescale(self, at: Iterate, factor: float) -> Iterate:
         """Multiply all weights c by a factor, and return the iterate of the same hyperplane."""
         self.c = self.c * factor
         self.systems.rescale(factor)
         # The best intercept of w does not depend on a factor of c.
-        return _measured(at.w, at.b, at.margins, factor * at.alpha, factor * at.dual_vector)
+        return measured(at.w, at.b, at.margins, factor * at.alpha, factor * at.dual_vector)
 
     def step(self, at: Iterate, forcing: float) -> Iterate:
         """Return the iterate after a Newton step, solved to the relative residual ``forcing``."""
@@ -140,7 +156,7 @@ class PrimalNewton:
         return found
 
 
-def _measured(w: Array, b: float, margins: Array, alpha: Array, dual_vector: Array) -> Iterate:
+def measured(w: Array, b: float, margins: Array, alpha: Array, dual_vector: Array) -> Iterate:
     """Return the iterate with the value of F and both bounds."""
     # sum_i alpha_i^2 / c_i equals sum_i alpha_i slack_i, and alpha_i is 0 where the slack is.
     total, squares = float(alpha.sum()), float(alpha @ (1.0 - margins))
