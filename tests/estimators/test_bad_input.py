@@ -66,15 +66,12 @@ def test_a_search_warns_once_in_a_sentence_and_says_in_a_line_why_combinations_c
     assert all(text.count(". ") == 0 for text in said)
     scores = search.cv_results_["mean_test_score"]
     assert np.isnan(scores).tolist() == [
-        np.inf > C and norm != "l2"
-        for C in grid["C"]
-        for way in grid["multi_class"]
-        for norm in grid["norm"]
+        np.inf > C and norm != "l2" for C in grid["C"] for way in grid["multi_class"] for norm in grid["norm"]
     ]
     (failed,) = (str(w.message) for w in caught if w.category is FitFailedWarning)
     errors = [line for line in failed.splitlines() if line.startswith("ValueError: ")]
-    assert len(errors) == 2
-    assert all(line.startswith("ValueError: A finite C is for norm='l2'") for line in errors)
+    assert len(errors) == 1
+    assert errors[0].startswith("ValueError: A finite C is for norm='l2'")
 
 
 @both

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 import prgd
@@ -171,12 +173,29 @@ def test_two_classes_that_do_not_separate_in_another_norm():
     ("parameters", "said"),
     [
         ({"norm": "spectral"}, r"shape \(5,\). Add multi_class='joint' if there are more than two"),
-        ({"C": 1.0, "multi_class": "joint"}, "got C=1, norm='l2' and multi_class='joint'. Use C=inf"),
+        ({"C": 1.0, "multi_class": "joint", "norm": "l1"}, "got C=1 and norm='l1'. Use C=inf"),
     ],
 )
 def test_parameters_that_do_not_go_together(parameters, said):
     with pytest.raises(ValueError, match=said):
         MaxMarginClassifier(**parameters).fit(*clouds())
+
+
+def test_a_finite_C_jointly_with_weights_as_copies(tmp_path):
+    X, y = load_wine(return_X_y=True)  # 39 columns of W
+    weight = np.arange(len(y)) % 3.0
+    found = MaxMarginClassifier(C=0.1, multi_class="joint", tol=1e-9).fit(X, y, sample_weight=weight)
+    counts = weight.astype(int)
+    copies = clone(found).fit(X.repeat(counts, axis=0), y.repeat(counts))
+    np.testing.assert_allclose(found.coef_, copies.coef_, rtol=1e-6, atol=1e-8)
+    (result,) = found.results_
+    result.save(tmp_path / "joint.npz")
+    read = prgd.Result.load(tmp_path / "joint.npz")
+    assert read.check(X, y, sample_weight=weight).is_valid
+    assert not read.check(X, y).is_valid
+    assert (found.C_, read.predict(X).tolist()) == (0.1, found.predict(X).tolist())
+    rows = prgd.soft_margin(sp.csr_array(X), y, C=0.1, multi_class="joint", sample_weight=weight, w0=result.w)
+    assert rows.margin == pytest.approx(result.margin, rel=1e-5)
 
 
 def test_a_warm_start_of_all_classes_jointly():

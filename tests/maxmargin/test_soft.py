@@ -32,7 +32,7 @@ def overlapping(seed=0, n=80, d=5, distance=1.5):
 
 
 def terms(X, y, fit_intercept, K=0):
-    """Rows ``y_i (x_i, 1)``, or ``(e_y - e_j) (x_i, 1)`` of K classes with the last intercept 0; their rows."""
+    """Rows ``y_i (x_i, 1)``, or ``(e_y - e_j) (x_i, 1)`` with the last intercept 0; and their rows of X."""
     columns = np.hstack([X, np.ones((len(X), 1))]) if fit_intercept else X
     if not K:
         return columns * y[:, None], np.arange(len(X))
@@ -155,13 +155,14 @@ def test_weights_are_copies(fit_intercept):
 @both
 @pytest.mark.parametrize("shape", [(60, 400), (300, 300)], ids=["wide", "square"])
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e6])
-def test_many_columns_sparse_and_dense(fit_intercept, shape, C):
+@pytest.mark.parametrize("multi_class", [None, "joint"])
+def test_many_columns_sparse_and_dense(fit_intercept, shape, C, multi_class):
     """Conjugate gradients, Gram matrices and extended rows give what fractions of a small problem give."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal(shape) * (rng.random(shape) < 0.1)
-    y = np.where(rng.random(shape[0]) < 0.4, 1, -1)
-    dense = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, tol=1e-8)
-    sparse = prgd.soft_margin(sp.csr_array(X), y, C=C, fit_intercept=fit_intercept, tol=1e-8)
+    y = rng.integers(0, 4, shape[0]) if multi_class else np.where(rng.random(shape[0]) < 0.4, 1, -1)
+    options = {"C": C, "fit_intercept": fit_intercept, "multi_class": multi_class, "tol": 1e-8}
+    dense, sparse = prgd.soft_margin(X, y, **options), prgd.soft_margin(sp.csr_array(X), y, **options)
     assert dense.status is sparse.status is Status.CERTIFIED
     assert dense.margin <= sparse.upper_bound
     assert sparse.margin <= dense.upper_bound
@@ -315,7 +316,7 @@ def test_sparse_rows_far_from_the_origin_do_not_divide_by_zero():
     X = 1e11 + np.array([[-0.53192, 0.17941], [-0.36473, 1.00774], [0.08253, -1.23361]])
     y = [0, 1, 1]
     result = prgd.soft_margin(sp.csr_array(X), y, C=1e9)
-    exact = exact_objective(X, np.array([-1, 1, 1]), np.full(3, 2e9), True)
+    exact = exact_objective(terms(X, np.array([-1, 1, 1]), True)[0], np.full(3, 2e9), 2)
     assert Fraction(result.margin) ** 2 * exact <= 1
     assert Fraction(result.upper_bound) ** 2 * exact >= 1
     assert result.gap <= 1e-3  # few sparse columns are centred, as dense ones are
