@@ -33,6 +33,7 @@ from prgd.solvers.gram_newton import GramNewton
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
 # the columns: few columns have few support vectors, which a working set finds by cheap passes.
 _MAX_ROWS, _MAX_ROWS_PER_COLUMN = 4096, 4
+_HARD_PRICE = 1e9  # price of squared slacks, in units of the rows, at which a soft margin is nearly hard
 
 
 def max_margin_batch(
@@ -152,17 +153,19 @@ def _solve_block(
         threads = threads if is_small else 1
     # Coordinate descent on sparse rows needs no Gram matrix, and is faster than solves on it.
     shared = SharedProducts.of(problem, threads) if is_small and not suits(problem) else None
-    threads = min(threads, len(block.Y))
-    if price != math.inf:
-        with single_blas():
-            return _solve_soft(
-                problem, block, price, tol, end, shared, partial(_spread, threads=threads, tell=tell)
-            )
+    spread = partial(_spread, threads=min(threads, len(block.Y)), tell=tell)
+    options: Any = {"fit_intercept": fit_intercept, "tol": tol}
 
-    def solve(k: int) -> Result:
+    def solve(k: int, C: float | None, **start: Any) -> Result:
         if k in found:
             return found[k]
         own, seconds = problem.with_labels(block.labels(k)), _seconds_until(end)
+        if C is None:
+            (kept,) = np.nonzero(block.Y[k])
+            codes = (block.Y[k, kept] > 0).astype(np.int64)
+            C = choose_C(problem.rows.take(kept), codes, np.ones(kept.size), fit_intercept, 1)
+        if math.inf > C:
+            return soft_margin(own.rows, C=C, max_seconds=seconds, **start, **options)
         result = None
         if shared is not None:
             one = Solve(own, tol, max_passes, max_seconds=seconds)
@@ -171,61 +174,47 @@ def _solve_block(
                 raise KeyboardInterrupt
             if result.status is not Status.STALLED:
                 return result
-        limits: Any = {"max_passes": max_passes, "max_seconds": seconds}
-        other = max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, **limits)
+        other = max_margin(own.rows, max_passes=max_passes, max_seconds=seconds, **options)
         return other if result is None or other.status is not Status.STALLED else result
 
-    with single_blas() if threads > 1 or shared is not None else nullcontext():
-        return _spread(solve, len(block.Y), threads, tell)
+    with single_blas() if price != math.inf or threads > 1 or shared is not None else nullcontext():
+        if shared is None or shared.exponent or found:
+            return spread(lambda k: solve(k, price), len(block.Y))
+        return _solve_by_newton(problem, block, price, tol, shared, spread, solve)
 
 
-def _solve_soft(
+def _solve_by_newton(
     problem: Problem,
     block: LabelledRows,
     price: float | None,
     tol: float,
-    end: float,
-    shared: SharedProducts | None,
+    shared: SharedProducts,
     spread: Callable[..., list[Any]],
+    solve: Callable[..., Result],
 ) -> list[Result]:
-    """Return the soft margins of all label sets: over the Gram matrix if there is one, else on the rows."""
-    count, fit_intercept = len(block.Y), problem.fit_intercept
-    options: Any = {"fit_intercept": fit_intercept, "tol": tol}
-    if shared is None or shared.exponent:
+    """Return the margins of all label sets, from Newton's method over one Gram matrix.
 
-        def solve(k: int) -> Result:
-            C, (kept,) = price, np.nonzero(block.Y[k])
-            if C is None:
-                codes = (block.Y[k, kept] > 0).astype(np.int64)
-                C = choose_C(problem.rows.take(kept), codes, np.ones(kept.size), fit_intercept, 1)
-            own = problem.with_labels(block.labels(k)).rows
-            return soft_margin(own, C=C, max_seconds=_seconds_until(end), **options)
-
-        return spread(solve, count)
-    G, X, Y = shared.G, shared.X, block.Y.astype(np.float64)
-    prices = (
-        np.full(count, price) if price else choose_label_set_C(G, row_hashes(X), Y, fit_intercept, spread)
-    )
-    results: list[Any] = [None] * count
+    Hard ones are soft margins of a very high price. What is not certified then is left to ``solve(k, C)``.
+    """
+    G, X, Y, fit_intercept = shared.G, shared.X, block.Y.astype(np.float64), problem.fit_intercept
+    prices = np.full(len(Y), price or 0.0)
+    if price is None:
+        prices = choose_label_set_C(G, row_hashes(X), Y, fit_intercept, spread)
+    results: list[Any] = [None] * len(Y)
     for C in np.unique(prices).tolist():
         (some,) = np.nonzero(prices == C)
-        newton = GramNewton(G, 2.0 * C, is_shared=some.size > 1)
+        c = 2.0 * C if math.inf > C else _HARD_PRICE / float(np.diag(G).mean())
+        newton = GramNewton(G, c, is_shared=some.size > 1)
 
         def prove(j: int, C: float = C, some: Indices = some, newton: GramNewton = newton) -> None:
             k = int(some[j])
             at = newton.minimise(Y[k], fit_intercept, Y[k] != 0.0)
-            w = np.asarray(X.T @ at.beta)
-            alpha = newton.c * np.maximum(np.abs(Y[k]) - Y[k] * (at.products + at.b), 0.0)
+            w, p = np.asarray(X.T @ at.beta), np.maximum(Y[k] * at.beta, 0.0)
             b = at.b - (0.0 if shared.center is None else float(shared.center @ w))
             one = Solve(problem.with_labels(block.labels(k)), tol, math.inf, C=C)
-            one.prove(w, b, DualWeights(np.flatnonzero(alpha), alpha[alpha > 0.0]))
-            results[k] = (
-                one.result(Status.CERTIFIED)
-                if one.is_certified
-                else soft_margin(
-                    one.problem.rows, C=C, w0=w, intercept0=b, max_seconds=_seconds_until(end), **options
-                )
-            )
+            one.prove(w, b, DualWeights(np.flatnonzero(p), p[p > 0.0]))
+            start: Any = {"w0": w, "intercept0": b} if math.inf > C else {}
+            results[k] = one.result(Status.CERTIFIED) if one.is_certified else solve(k, C, **start)
 
         spread(prove, some.size)
     return results

@@ -4,11 +4,11 @@ r"""The squared-hinge soft margin over a Gram matrix, by Newton's method: :math:
     + \tfrac12 c \sum_i \max(0, 1 - y_i ((G \beta)_i + b))^2
 
 On the rows with a margin below 1 (the active rows, S) F is a quadratic function, whose minimum solves
-:math:`(G_{SS} + I / c) \beta_S + b = y_S` with coefficients of sum 0, and no others. The step to it is
-followed by an exact line search, as in `prgd.solvers.primal_newton`. One Gram matrix serves all label sets,
-and so does the inverse P of ``G + I / c``. With N for the other rows,
-:math:`(G_{SS} + I / c)^{-1} = P_{SS} - P_{SN} P_{NN}^{-1} P_{NS}`: a system costs the cube of
-the smaller set.
+:math:`(G_{SS} + I / c) \beta_S + b = y_S` with coefficients of sum 0, and no others. A step goes there as
+long as fewer rows change sides with each step; else an exact line search towards it follows, as in
+`prgd.solvers.primal_newton`, by which F falls. One Gram matrix serves all label sets, and so does the inverse
+P of ``G + I / c``. With N for the other rows, :math:`(G_{SS} + I / c)^{-1} = P_{SS} - P_{SN} P_{NN}^{-1}
+P_{NS}`: a system costs the cube of the smaller set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from prgd.proofs.slacks import exact_step
 from prgd.solvers.linear_systems import definite_solver
 
 _MAX_STEPS = 60
-_WHOLE = 1e-9  # a step that differs from 1 by less goes all the way
 
 
 class GramIterate(NamedTuple):
@@ -75,42 +74,51 @@ class GramNewton:
         ``at`` is where to start, e.g. the minimum at another price. With ``tol`` the steps end once F falls
         by less than this fraction of it; else once the active rows are those of the solution.
         """
-        n, c = y.size, self.c
-        beta, b, products = at or GramIterate(np.zeros(n), 0.0, np.zeros(n))
-        price, last = np.full(n, c) if is_used is None else c * is_used.astype(np.float64), np.inf
+        n, used = y.size, np.ones(y.size, bool) if is_used is None else is_used
+        at = at or GramIterate(np.zeros(n), 0.0, np.zeros(n))
+        right, fewest, last = np.stack([y, np.ones(n)], axis=1), n, np.inf
+        solved = None if self.inverse is None else self.inverse @ right
+
+        def active(now: GramIterate) -> Mask:
+            return np.asarray((y * (now.products + now.b) < 1.0) & used)
+
         for _ in range(_MAX_STEPS):
-            margins = y * (products + b)
-            is_active = (margins < 1.0) & (price > 0.0)
-            face = np.flatnonzero(is_active)
-            target, b_target = np.zeros(n), 0.0
-            if face.size:
-                own, constant = self._solve(face, np.stack([y[face], np.ones(face.size)], axis=1)).T
-                b_target = float(own.sum() / constant.sum()) if fit_intercept else 0.0
-                target[face] = own - b_target * constant
-            change, shift = target - beta, b_target - b
-            moved = self.G @ target - products
-            linear, square = float(beta @ moved), float(change @ moved)
-            size = exact_step(margins, y * (moved + shift), price, linear, square, 1.0)
-            beta, b, products = beta + size * change, b + size * shift, products + size * moved
-            slacks = np.maximum(1.0 - y * (products + b), 0.0)
-            now = 0.5 * float(beta @ products) + 0.5 * float(price @ slacks**2)
-            is_same = abs(size - 1.0) <= _WHOLE and bool(((slacks * price > 0.0) == is_active).all())
-            if is_same or not now < last * (1.0 - tol):
+            is_active = active(at)
+            goal = self._minimum(np.flatnonzero(is_active), right, solved, fit_intercept)
+            changed = int(np.count_nonzero(active(goal) != is_active))
+            is_whole = changed < fewest
+            at, fewest = goal if is_whole else self._towards(at, goal, y, used), min(fewest, changed)
+            slacks = np.maximum(1.0 - y * (at.products + at.b), 0.0) * used
+            now = 0.5 * float(at.beta @ at.products + self.c * (slacks @ slacks))
+            is_still = abs(last - now) <= tol * now if is_whole else not now < last * (1.0 - tol)
+            if not changed or is_still:
                 break
             last = now
-        return GramIterate(beta, b, products)
+        return at
 
-    def _solve(self, face: Indices, right: Array) -> Array:
-        """Solve the system of the rows of a face, for columns on the right."""
-        if self.inverse is None or 2 * face.size < len(self.G):
+    def _towards(self, at: GramIterate, goal: GramIterate, y: Array, used: Mask) -> GramIterate:
+        """Return the point of smallest F on the line to a goal."""
+        change, moved, shift = goal.beta - at.beta, goal.products - at.products, goal.b - at.b
+        linear, square = float(at.beta @ moved), float(change @ moved)
+        margins, slopes = y * (at.products + at.b), y * (moved + shift)
+        size = exact_step(margins, slopes, self.c * used.astype(np.float64), linear, square, 1.0)
+        return GramIterate(at.beta + size * change, at.b + size * shift, at.products + size * moved)
+
+    def _minimum(self, face: Indices, right: Array, solved: Array | None, fit_intercept: bool) -> GramIterate:
+        """Return the minimum of the quadratic function of these active rows, for the columns y and 1."""
+        n, is_shared = len(right), solved is not None and 2 * face.size >= len(right)
+        beta, products, b = np.zeros((n, 2)), right.copy(), 0.0
+        if solved is None or not is_shared:
             H = self.G[np.ix_(face, face)]
             add_to_diagonal(H, 1.0 / self.c)
-            return np.asarray(definite_solver(H)(right))
-        whole = np.zeros((len(self.G), right.shape[1]))
-        whole[face] = right
-        rest = np.setdiff1d(np.arange(len(self.G)), face, assume_unique=True)
-        found = self.inverse @ whole
-        if rest.size:
-            whole[rest] = -definite_solver(self.inverse[np.ix_(rest, rest)])(found[rest])
-            found = self.inverse @ whole
-        return np.asarray(found[face])
+            beta[face] = definite_solver(H)(right[face]) if face.size else 0.0
+        elif self.inverse is not None:
+            rest = np.setdiff1d(np.arange(n), face, assume_unique=True)
+            rows = self.inverse[rest]
+            products[rest] -= definite_solver(rows[:, rest])(solved[rest]) if rest.size else 0.0
+            beta[face] = solved[face] + rows[:, face].T @ (products[rest] - right[rest])
+        if fit_intercept and face.size:
+            b = float(beta[:, 0].sum() / beta[:, 1].sum())
+        weights = np.array([1.0, -b])
+        beta, products = beta @ weights, products @ weights
+        return GramIterate(beta, b, products - beta / self.c if is_shared else self.G @ beta)
