@@ -24,9 +24,9 @@ from prgd.running.result import Result
 from prgd.solvers.coordinate_descent import row_weights, suits
 from prgd.solvers.working_set import WorkingSet
 
-# Multiplications of a matrix product, times threads, up to which BLAS gets one thread: its threads wait by
-# spinning, and on two cores that others use too they made a solve take ten times as long.
-_SMALL_PRODUCTS, _SPARE_ROWS = 2**33, 256
+# Rows and columns of systems up to which BLAS gets one thread, beside the threads of products of rows: its
+# threads wait by spinning, and on two cores they made solves take two to ten times as long.
+_LARGE_SYSTEM = 4096
 
 
 def max_margin(
@@ -125,18 +125,9 @@ def max_margin(
     solve = Solve(problem, tol, max_passes, reporter(callback, verbose), max_seconds=max_seconds)
     if problem.is_joint or problem.norm != L2():
         return solve.run(lambda: solve_any_norm(solve, w0))
-    threads = threads_of(n_jobs)
-    with single_blas() if threads == 1 or _has_small_products(problem, threads) else nullcontext():
-        return solve.run(lambda: solve_hard(solve, threads, polish, w0))
-
-
-def _has_small_products(problem: Problem, threads: int) -> bool:
-    """Say whether the matrix products of a solve are so small that BLAS does better with one thread."""
-    n, d = problem.n, problem.d
-    return (
-        not problem.rows.is_on_device
-        and min(n, 2 * d + _SPARE_ROWS) * d * min(n, d) <= _SMALL_PRODUCTS // threads
-    )
+    is_large = problem.rows.is_on_device or min(problem.n, problem.d) > _LARGE_SYSTEM
+    with nullcontext() if is_large else single_blas():
+        return solve.run(lambda: solve_hard(solve, threads_of(n_jobs), polish, w0))
 
 
 def solve_hard(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from prgd.core.arithmetic import LARGEST, like, namespace, times_power, to_host
-from prgd.core.threads import check_time, each
+from prgd.core.threads import SMALL_FLOPS, check_time, each, single_blas
 from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem.problem import NO_ROWS, Problem
@@ -34,6 +35,7 @@ _MAX_NORM = 1e100  # row norms between the inverse and this have products in the
 # Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
 # programs keep fewer digits, are worth.
 _MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
+_PIVOTS = 2  # products of a face that cost more than those of all rows, which serve further faces
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -76,7 +78,7 @@ class WorkingSet:
             indices = counted_rows(problem)
             is_as_given = center is None and exponent == 0 and indices.size == problem.n
             if is_as_given and (X := problem.rows.plain_array) is not None:
-                return RowsInPlace(problem, X)
+                return RowsInPlace(problem, X, threads=threads)
         working = cls(problem, threads, center, exponent)
         working.add(indices)
         return working
@@ -148,8 +150,8 @@ class WorkingSet:
 
     def gram_of(self, places: Indices) -> Any:
         """Return the Gram matrix of the rows at these places of the set, in the namespace of the rows."""
-        if self._known == self.size:
-            return np.asarray(self._buffer[np.ix_(places, places)])
+        if self.size**2 - self._known**2 <= _PIVOTS * places.size**2:
+            return np.asarray(self.G[np.ix_(places, places)])
         G = np.empty((places.size, places.size))
         extend_gram(G, self.Z[places], 0, self._threads)
         return G
@@ -259,8 +261,9 @@ class RowsInPlace(WorkingSet):
         center: Array | None = None,
         exponent: int = 0,
         max_norm: float = 0.0,
+        threads: int = 1,
     ) -> None:
-        super().__init__(problem, 1, center, exponent)
+        super().__init__(problem, threads, center, exponent)
         self.max_norm = self.max_norm or max_norm
         self._X, self._G = X, G
         self._register(counted_rows(problem))
@@ -281,7 +284,7 @@ class RowsInPlace(WorkingSet):
     def _extend(self, old: int) -> None:
         G, kept = self._G, self.indices
         if G is None:
-            dense_products(self._buffer, self._X, 0)
+            dense_products(self._buffer, self._X, 0, self._threads)
             G = self._buffer
         np.multiply(G if kept.size == len(G) else G[np.ix_(kept, kept)], self._y, out=self._buffer)
         self._buffer *= self._y[:, None]
@@ -362,23 +365,32 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
     new = Z.shape[0]
     check_time(NS_FLOP * new * (new - old) * Z.shape[1] * isinstance(Z, np.ndarray))
     if isinstance(Z, np.ndarray):
-        dense_products(G, Z, old)
+        dense_products(G, Z, old, threads)
     else:
         sparse_products(G, Z, old, threads)
-    if old == 0 and isinstance(Z, np.ndarray):  # BLAS computes D D^T as a symmetric matrix
-        return
+        for i in range(old, new):
+            G[old:i, i] = G[i, old:i]
     # The products with the rows before are copied to their transposed place: with the old rows at once.
     G[:old, old:new] = G[old:new, :old].T
-    for i in range(old, new):
-        G[old:i, i] = G[i, old:i]
 
 
-def dense_products(G: Array, D: Array, old: int) -> None:
+def dense_products(G: Array, D: Array, old: int, threads: int = 1) -> None:
     """Write the products of the dense rows from ``old`` on with all rows into G."""
-    if old == 0 and G.shape == (len(D), len(D)):
+    n = len(D)
+    if old == 0 and G.shape == (n, n) and (threads == 1 or n * n * D.shape[1] <= SMALL_FLOPS):
         np.matmul(D, D.T, out=G)
-    else:
-        G[old : len(D), : len(D)] = D[old:] @ D.T
+        return
+    # A part of the rows for each thread, with the rows before its end; threads of BLAS would spin.
+    ends = np.rint(np.sqrt(np.linspace(old**2, n**2, threads + 1))).astype(int)
+
+    def multiply(k: int) -> None:
+        first, end = ends[k], ends[k + 1]
+        G[first:end, :end] = D[first:end] @ D[:end].T
+
+    with single_blas():
+        each(multiply, threads)
+    for first, end in pairwise(ends[1:]):
+        G[old:first, first:end] = G[first:end, old:first].T
 
 
 def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
