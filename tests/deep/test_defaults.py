@@ -93,3 +93,17 @@ def test_a_run_that_ends_in_the_warm_up_says_so_once(caplog):
     )
     with pytest.raises(TypeError, match="PRGD wraps an optimizer"):
         PRGD(lr=0.1)
+
+
+def test_a_schedule_that_ends_in_the_warm_up_says_so_once(caplog):
+    w = torch.nn.Parameter(torch.ones(3))
+    optimizer = PRGD([w], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 64)
+    said = []
+    for _ in range(96):
+        w.grad = torch.ones(3)
+        optimizer.step(loss=0.5)
+        scheduler.step()
+        said.append("PRGD was still warming up" in caplog.text)
+    assert said.index(True) == 63
+    assert caplog.text.count("PRGD was still warming up") == 1

@@ -216,6 +216,26 @@ def test_labels_of_another_file(labels, way):
     assert call("predict", "fitted.npz", "X.npy", "--labels", labels).stderr == RIGHT
 
 
+@pytest.mark.parametrize("labels", ["Y.npy", "Y.csv"])
+def test_label_sets_are_fitted_together_and_predicted(labels):
+    data = frame()
+    X, Y = data[list(NAMES)].to_numpy(), np.stack([data.y, -data.y, data.y], axis=1)
+    Y[0, 2] = 0
+    np.save("X.npy", X)
+    np.save("Y.npy", Y)
+    np.savetxt("Y.csv", Y, fmt="%d", delimiter=",", header="a,b,c", comments="")
+    args = ("X.npy", "--labels", labels)
+    found = json.loads(call("fit", *args, "--out", "sets.npz", "--json", "-").stdout)["results"]
+    batch = prgd.max_margin_batch(X, Y)
+    assert [result["margin"] for result in found] == batch.margin.tolist()
+    assert prgd.BatchResult.load("sets.npz").coef.tolist() == batch.coef.tolist()
+    said = call("predict", "sets.npz", *args, "--out", "predicted.csv")
+    assert "accuracy: 1 on average; of each label set 1, 1, 1" in said.stdout
+    predicted = pd.read_csv("predicted.csv")
+    assert (predicted.filter(like="prediction").to_numpy() == batch.predict(X)).all()
+    assert (predicted.filter(like="score").to_numpy() == batch.decision_function(X)).all()
+
+
 def test_labels_that_do_not_fit_are_refused():
     data = write()
     np.save("X.npy", data[list(NAMES)].to_numpy())
@@ -229,11 +249,13 @@ def test_labels_that_do_not_fit_are_refused():
         ("X.npy --out-of-core", "Give a file of them with --labels FILE"),
         ("X.npy --labels y.npy", "y.npy: has 3 labels, and X.npy has 40 rows"),
         ("X.npy --labels y.npy --out-of-core", "one label for each of the 40 rows; got 3"),
+        ("X.npy --labels X.npy", "The label sets must hold 1, -1, and 0 for rows that are left out"),
+        ("X.npy --labels Y.csv", "Column 1 of Y must hold both classes"),
+        ("X.npy --labels Y.csv --norm l1", "--norm is for one label for each row; Y.csv has several."),
         (
-            "X.npy --labels X.npy",
-            f"X.npy has {len(NAMES)} labels for each row; expected one. Python fits all of",
+            "X.npy --labels Y.csv --out-of-core",
+            "Y.csv has 2 labels for each row; expected one. prgd fit takes",
         ),
-        ("X.npy --labels Y.csv", "prgd.max_margin_batch(X, numpy.loadtxt('Y.csv', delimiter=','))"),
         ("X.npy --labels none.npy", "Expected a file of labels at none.npy"),
         ("X.npy --labels empty.txt", "empty.txt, line 1: expected a label"),
         ("rows.csv --labels y.npy", "column 'y' beside the labels of another file"),

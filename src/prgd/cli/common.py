@@ -124,7 +124,8 @@ class FileOptions:
     label : str or None
         Label column of a CSV, TSV or Parquet file, by name or by position from 0 (-1: the last).
     labels : str or None
-        Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.
+        Labels of the rows, apart from DATA: a .npy file, or text with one label on each line, or the label
+        sets of prgd fit, separated by commas.
     features : str or None
         Columns to use, by name or by position from 0, separated by commas.
     drop : str or None
@@ -272,6 +273,7 @@ _WORDS = (
     (r"(--\w[\w-]*(?: ',')?) \(\w+=[^)]*\)", r"\1"),  # an option, and after it the Python argument
     (r"^y must hold the labels of classes", "The labels must be classes"),
     (r"^y must", "The labels must"),
+    (r"^Y must", "The label sets must"),
     (
         r"Keep the rows of two classes, or separate one class from the rest; .* jointly\.",
         "Keep the rows of two classes, or use --family multinomial; prgd fit takes several classes.",

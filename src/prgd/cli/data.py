@@ -26,7 +26,7 @@ from prgd.core.types import Array
 from prgd.datasets.base import ModelFeatures
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
-from prgd.rows.readers.files import read_labels, sniffed
+from prgd.rows.readers.files import one_label_each, read_labels, sniffed
 from prgd.rows.readers.frame import Frame, load_frame
 from prgd.rows.readers.text import BROKEN_STREAM, compression, open_stream
 
@@ -175,24 +175,29 @@ class Opened(NamedTuple):
     X: Any = None
     feature_means: Array | None = None
     recipe: Mapping[str, Any] = {}
+    label_sets: Any = None
 
 
-def open_data(data: str, options: RowsOptions, *, used_only: bool = False) -> Opened:
-    """Return the rows of the data set that DATA names; ``used_only`` is that of `load_labelled`."""
+def open_data(
+    data: str, options: RowsOptions, *, used_only: bool = False, takes_sets: bool = False
+) -> Opened:
+    """Return the rows of the data set that DATA names; `load_labelled` says what the options are."""
     memory, jobs = _memory(options), options.n_jobs
     if options.out_of_core:
         built_in(data, options, "out_of_core")
         _check_parts(data, options, "--out-of-core")
         file = data_file(data)
-        y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
+        labels = None if options.labels is None else Path(options.labels).expanduser()
+        y = None if labels is None else one_label_each(read_labels(labels), labels)
         rows: Rows = prgd.open_rows(file, y, n_jobs=jobs, max_memory=memory, **column_options(options))
         _check_labels(data, rows.labels.classes, options)
         tell_ids(rows, options)
         opened = Opened(file.stem, rows)
     else:
-        dataset = load_labelled(data, options, used_only=used_only)
-        rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
-        opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means)
+        dataset = load_labelled(data, options, used_only=used_only, takes_sets=takes_sets)
+        sets = dataset.y if np.ndim(dataset.y) > 1 else None
+        rows = as_rows(dataset.X, dataset.y if sets is None else None, None, jobs, dataset.feature_names)
+        opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means, label_sets=sets)
     classes = rows.labels.classes
     if classes is not None and 2 < classes.size == rows.n:
         shown = ", ".join(class_text(c) for c in classes[:3].tolist())
@@ -203,11 +208,13 @@ def open_data(data: str, options: RowsOptions, *, used_only: bool = False) -> Op
     return opened
 
 
-def load_labelled(data: str, options: RowsOptions, *, used_only: bool = False) -> datasets.Dataset:
+def load_labelled(
+    data: str, options: RowsOptions, *, used_only: bool = False, takes_sets: bool = False
+) -> datasets.Dataset:
     """Return the data set that DATA names, read whole, with its labels of two or more classes.
 
     ``used_only`` leaves out columns that are zero in every row: the indices of a LIBSVM file may leave
-    millions of them between others.
+    millions of them between others. Several labels for each row are refused unless ``takes_sets``.
     """
 
     def load(file: Path, **given: Any) -> datasets.Dataset:
@@ -218,6 +225,8 @@ def load_labelled(data: str, options: RowsOptions, *, used_only: bool = False) -
 
     _memory(options)
     dataset = load_data(data, options, load)
+    if dataset.y is not None and not takes_sets:
+        one_label_each(dataset.y, options.labels or data)
     _check_labels(data, dataset.y, options)
     if used_only and hasattr(dataset.X, "tocsr"):
         dataset = _with_used_columns(dataset, options)

@@ -18,6 +18,7 @@ import prgd
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import Opened, open_cluster_data, open_data
+from prgd.cli.label_sets import fit_label_sets
 from prgd.cli.options import from_options, option, options_of
 from prgd.cli.tables import all_at_once, open_design, scaled
 from prgd.core.checks import CellError, digest
@@ -99,6 +100,9 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 
     If no hyperplane separates the classes, the proof is printed, and a soft margin is fitted instead.
 
+    A file of --labels may hold many label sets, a column of 1, -1 and 0 (left out) for each: all of them are
+    fitted, and --out keeps them.
+
     Exit code 0: certified. 1: not within --max-passes. 2: an error. 3: the classes are not separable, with
     --fallback raise. 130: Ctrl-C; the best interval so far is kept.
 
@@ -120,6 +124,8 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             fitting = _on_cluster(fitting, opened)
         else:
             opened, o = _opened(data, o)
+            if opened.label_sets is not None:
+                raise typer.Exit(fit_label_sets(opened, o))
             fitting = replace(fitting, fit_intercept=o.fit_intercept)
         started = time.perf_counter()
         # A fit is deterministic: one that was killed is made again, and one that was not is kept.
@@ -163,7 +169,7 @@ def _opened(data: str, o: FitOptions) -> tuple[Opened, FitOptions]:
     """Return the rows of DATA, and the options with the intercept of a formula."""
     if o.formula is None and not o.encode:
         try:
-            opened = open_data(data, o)
+            opened = open_data(data, o, takes_sets=True)
         except CellError as error:
             said = "" if data == "-" else all_at_once("fit", data, o)
             raise ValueError(f"{error}{said}") from error

@@ -6,11 +6,11 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.datasets.base import ModelFeatures
 from prgd.estimators.model import Model
+from prgd.maxmargin.batch_result import BatchResult
 from prgd.rows.readers.columns import match_names
 from prgd.rows.readers.frame import load_frame
 from prgd.running.scores import classify
@@ -68,6 +69,8 @@ def predict_command(
     What prgd fit did to the columns (--formula, --encode, --scale, --missing) is done again. A row that is
     dropped for a missing value has an empty prediction, so that predictions stay beside the rows of DATA.
 
+    A model of many label sets predicts 1 or -1 for each of them: a column for each, counted from 0.
+
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
 
@@ -77,30 +80,77 @@ def predict_command(
         o = from_options(PredictOptions, given)
         common.check_file(o.out)
         outcome.check_json(o.json, o.out)
-        fitted = common.load_model(model, "MODEL")
+        fitted, batch = _load_model(model)
         o = replace(o, missing=fitted.recipe.get("missing", "refuse") if o.missing == "refuse" else o.missing)
         dataset = _load(data, o, fitted)
-        scores, classes = fitted.decision_function(dataset.X), common.class_names(fitted)
-        predictions = [common.class_text(c) for c in classify(scores, fitted.classes).tolist()]
-        truth = None if dataset.y is None else [common.class_text(c) for c in dataset.y.tolist()]
-        share, accuracy = (None, "") if truth is None else _accuracy(classes, predictions, truth, o)
-        placed, scores = _in_place(predictions, scores, dataset.is_kept)
+        found = _of_classes(fitted, dataset, o) if batch is None else _of_label_sets(batch, dataset)
         is_table = o.json != "-" and (o.out is not None or sys.stdout.isatty())
         if o.out is not None or not (is_table or o.json == "-"):
-            names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
-            own = {} if o.out is None else _columns(data, o, len(placed))
-            _write(o.out, own, placed, scores, names if o.scores or o.out is not None else [])
-        if not is_table and accuracy:
-            common.say(f"accuracy: {accuracy}")
+            own = [] if o.out is None else _columns(data, o, len(found.predictions[0][1]))
+            _write(o.out, [*own, *found.predictions, *(found.scores if o.scores or own else [])])
+        if not is_table and found.accuracy:
+            common.say(f"accuracy: {found.accuracy}")
         if is_table:
-            dropped = len(placed) - len(predictions)
-            rows = [("rows", f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0))]
-            rows += [("predictions", ", ".join(f"{c}: {predictions.count(c):,}" for c in classes))]
             file = "none is written: give --out FILE" if o.out is None else str(o.out)
-            common.print_table([*rows, *([("accuracy", accuracy)] if accuracy else []), ("file", file)])
-        facts = {"model": str(model), "data": data, "n": len(placed), "classes": classes}
-        facts |= {"feature_names": fitted.feature_names, "predictions": placed}
-        outcome.write_json(o.json, facts | {"decision_function": scores, "accuracy": share})
+            accuracy = [("accuracy", found.accuracy)] if found.accuracy else []
+            common.print_table([*found.lines, *accuracy, ("file", file)])
+        outcome.write_json(o.json, {"model": str(model), "data": data, **found.facts})
+
+
+Column = tuple[str, Sequence[Any]]  # the name and the cells
+
+
+class _Predictions(NamedTuple):
+    """Columns of predictions and scores, the accuracy in words, lines of the summary, and facts for JSON."""
+
+    predictions: list[Column]
+    scores: list[Column]
+    accuracy: str
+    lines: list[tuple[str, str]]
+    facts: dict[str, Any]
+
+
+def _of_classes(fitted: Model, dataset: datasets.Dataset, o: PredictOptions) -> _Predictions:
+    scores, classes = fitted.decision_function(dataset.X), common.class_names(fitted)
+    predictions = [common.class_text(c) for c in classify(scores, fitted.classes).tolist()]
+    truth = None if dataset.y is None else [common.class_text(c) for c in dataset.y.tolist()]
+    share, accuracy = (None, "") if truth is None else _accuracy(classes, predictions, truth, o)
+    placed, scores = _in_place(predictions, scores, dataset.is_kept)
+    names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
+    dropped = len(placed) - len(predictions)
+    lines = [("rows", f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0))]
+    lines += [("predictions", ", ".join(f"{c}: {predictions.count(c):,}" for c in classes))]
+    facts = {"n": len(placed), "classes": classes, "feature_names": fitted.feature_names}
+    facts |= {"predictions": placed, "decision_function": scores, "accuracy": share}
+    columns = [*zip(names, np.atleast_2d(scores.T).tolist(), strict=True)]
+    return _Predictions([("prediction", placed)], columns, accuracy, lines, facts)
+
+
+def _of_label_sets(batch: BatchResult, dataset: datasets.Dataset) -> _Predictions:
+    scores = batch.decision_function(dataset.X)
+    predictions = np.where(scores > 0.0, 1, -1)
+    facts, accuracy = {"n": len(scores), "predictions": predictions, "decision_function": scores}, ""
+    if dataset.y is not None:
+        shares = facts["accuracy"] = batch.score(dataset.X, dataset.y)
+        each = ", ".join(f"{share:.6g}" for share in shares)
+        accuracy = f"{np.nanmean(shares):.6g} on average; of each label set {each}"
+    lines = [("rows", f"{len(scores):,}"), ("label sets", f"{len(batch):,}")]
+    columns = [
+        [(f"{name} {k}", column) for k, column in enumerate(array.T.tolist())]
+        for name, array in [("prediction", predictions), ("score", scores)]
+    ]
+    return _Predictions(columns[0], columns[1], accuracy, lines, facts)
+
+
+def _load_model(path: Path) -> tuple[Model, BatchResult | None]:
+    """Return the model of a file; of many label sets the first one, which has their features, and all."""
+    try:
+        return common.load_model(path, "MODEL"), None
+    except ValueError:
+        with suppress(ValueError):
+            batch = BatchResult.load(path)
+            return Model(np.array([-1, 1]), batch.results[:1]), batch
+        raise
 
 
 def _accuracy(
@@ -135,33 +185,27 @@ def _in_place(
     return [next(rest) if kept else None for kept in is_kept.tolist()], every
 
 
-def _columns(data: str, options: PredictOptions, n: int) -> dict[str, Sequence[Any]]:
+def _columns(data: str, options: PredictOptions, n: int) -> list[Column]:
     """Return the columns of DATA, or that of ``--id``, for the file of predictions; else numbers of rows."""
     try:
         frame = load_frame(data, format=options.format, separator=options.separator, decimal=options.decimal)
     except (ValueError, OSError) as error:
         if options.id is not None:
             raise ValueError(f"--id takes a column of a file with a header; {data} is none.") from error
-        return {"row": range(n)}
+        return [("row", range(n))]
     found = {str(name): np.asarray(frame.columns[name]).tolist() for name in frame.columns}
     if options.id is not None and options.id not in found:
         raise unknown("column", options.id, found)
-    return found if options.id is None else {options.id: found[options.id]}
+    return [*found.items()] if options.id is None else [(options.id, found[options.id])]
 
 
-def _write(
-    out: Path | None, own: dict[str, Sequence[Any]], placed: list[str | None], scores: Array, names: list[str]
-) -> None:
-    """Write the predictions as CSV, and the scores if they have names; a row that was dropped is empty."""
+def _write(out: Path | None, columns: list[Column]) -> None:
+    """Write columns as CSV; cells of None and NaN, as of rows that were dropped, are empty."""
+    cells = [["" if v is None or v != v else common.class_text(v) for v in own] for _, own in columns]
     with nullcontext(sys.stdout) if out is None else atomic_write(out, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*own, "prediction", *names])
-        for k, (prediction, row) in enumerate(zip(placed, np.atleast_2d(scores.T).T.tolist(), strict=True)):
-            values = [prediction, *row][: 1 + len(names)]
-            cells = [
-                "" if v is None or v != v else common.class_text(v) for v in (c[k] for c in own.values())
-            ]
-            writer.writerow([*cells, *(values if prediction is not None else [""] * len(values))])
+        writer.writerow([name for name, _ in columns])
+        writer.writerows(zip(*cells, strict=True))
 
 
 def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset:

@@ -158,9 +158,14 @@ def described_rate(group: dict[str, Any]) -> str:
     return f"lr, which is {float(rate):g}{began}"
 
 
-def tell_warm_up(reached: list[float]) -> None:
-    """Log, once, that a run or a saved state ends in the warm-up; ``reached``: t, the loss and its aim."""
-    if reached:
+def tell_warm_up(reached: list[float], groups: Iterable[dict[str, Any]] = ()) -> None:
+    """Log, once, that a run or a saved state ends in the warm-up, or the schedule of the rates of ``groups``.
+
+    ``reached`` holds t, the loss and its aim: t is 0 before the first reading, and nothing is left once told.
+    A schedule has ended at a thousandth of its first rates.
+    """
+    is_over = all("initial_lr" in g and float(g["lr"]) <= 1e-3 * float(g["initial_lr"]) for g in groups)
+    if is_over and reached and reached[0] > 0.0:
         getLogger("prgd.deep").warning(
             "PRGD was still warming up at step %d: its steps were those of the base alone, since the running "
             "loss, %.3g, has not fallen below %g. Train for longer, or give warm_up a number of steps.",

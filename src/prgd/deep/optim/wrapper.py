@@ -65,13 +65,12 @@ class Wrapper(torch.optim.Optimizer):
         self._share()
         self.loss_scaled, self.t = loss_scaled, 0
         self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
-        finalize(self, tell_warm_up, reached := list[float]())
-        self._reached = reached  # t, the running loss and its aim, while the end of the warm-up is not known
+        self._reached = [0.0] * self._waits  # t, the running loss and its aim, until `tell_warm_up` has told
+        finalize(self, tell_warm_up, self._reached)
         self.warm_up: int = NEVER if warm_up == "auto" else warm_up
         parameters = checked_parameters(self._parameters())
         device = parameters[0].device
-        double = any(p.dtype == torch.float64 for p in parameters)
-        self._dtype = torch.float64 if double else torch.float32
+        self._dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
         self._plain_on_device = torch.empty((), dtype=torch.bool, device=device)
         self._set_plain(not loss_scaled or self.warm_up > 0)
@@ -157,7 +156,8 @@ class Wrapper(torch.optim.Optimizer):
         if self._waits and loss is not None:
             self._waits = not 0.0 <= loss < SEPARATED
             self.warm_up = self.warm_up if self._waits else self.t
-            self._reached[:] = (self.t, loss, SEPARATED) if self._waits else ()
+            self._reached[:] = (self.t, loss, SEPARATED) if self._waits and self._reached else ()
+            tell_warm_up(self._reached, self.param_groups)
         elif self._caution is not None and loss is not None and self.t > self.warm_up:
             self._caution.adapt(loss, self.L_0)
         if self.t % WARN_EVERY == 0:

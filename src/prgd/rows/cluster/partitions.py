@@ -22,7 +22,7 @@ from prgd.rows.base import Query, Rows
 from prgd.rows.labels import Labels, check_labels, check_weights, read_codes
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
 from prgd.rows.readers.columns import Columns
-from prgd.rows.readers.files import check_columns, file_kind, open_source, read_labels
+from prgd.rows.readers.files import check_columns, file_kind, one_label_each, open_source, read_labels
 from prgd.rows.readers.libsvm import CachedCSR, parse_libsvm
 from prgd.rows.readers.npy import load_npy
 from prgd.rows.readers.parquet import ParquetSource, open_parquet
@@ -90,7 +90,7 @@ def _load_file(url: str, labels_url: str | None, columns: Columns, max_memory: i
             )
         if labels_url is not None:
             with _local(labels_url) as labels_path:
-                y = read_labels(labels_path)
+                y = one_label_each(read_labels(labels_path), labels_path)
         if kind == "libsvm":
             return _load_text(url, path)
         if kind == "npy" and max_memory is None:

@@ -139,17 +139,16 @@ def check_file(file: Path) -> None:
 
 
 def read_labels(file: Path) -> LabelArray:
-    """Return the labels of a ``.npy`` file, or of a text file with one label on each line.
+    """Return the labels of a ``.npy`` file, or of a text file with one label on each line, as (n,).
 
-    A first line that is y, label, target or class, and occurs once, is a header.
+    Label sets, several numbers for each row, are returned as (n, label sets); in text, commas separate them.
+    A first line that is y, label, target or class, and occurs once, or that names label sets, is a header.
     """
     if not file.is_file():
         raise FileNotFoundError(f"Expected a file of labels at {file}, found none. Check the path.")
     if file.suffix.lower() == ".npy":
         found = load_npy(file)
-        if found.ndim == 2 and found.shape[1] != 1:
-            raise _label_sets(file, found.shape[1], "load({!r})")
-        return as_labels(found.ravel() if found.ndim == 2 else found, file)
+        return as_labels(found.ravel() if found.shape[1:] == (1,) else found, file)
     try:
         with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig") as opened:
             lines = [line.strip() for line in opened.read().rstrip().splitlines()]
@@ -161,18 +160,25 @@ def read_labels(file: Path) -> LabelArray:
     if "" in lines or not lines:
         raise ValueError(f"{file}, line {lines.index('') + 1 if lines else 1}: expected a label, got none.")
     rows = [line.split(",") for line in lines]
-    if len(rows[0]) > 1 and all(len(row) == len(rows[0]) and all(map(text.is_number, row)) for row in rows):
-        raise _label_sets(file, len(rows[0]), "loadtxt({!r}, delimiter=',')")
+    sets = rows if text.is_number(rows[0][0]) else rows[1:]
+    if (
+        sets
+        and len(rows[0]) > 1
+        and all(len(r) == len(rows[0]) and all(map(text.is_number, r)) for r in sets)
+    ):
+        return as_labels(np.array(sets, dtype=np.float64), file)
     has_header = lines[0].lower() in LABEL_NAMES and lines.count(lines[0]) == 1
     return text_labels(lines[has_header:])
 
 
-def _label_sets(file: Path, count: int, load: str) -> ValueError:
-    return ValueError(
-        f"{file} has {count} labels for each row; expected one. Python fits all of them, X the rows of DATA: "
-        f"prgd.max_margin_batch(X, numpy.{load.format(str(file))}).save('probes.npz'), and "
-        "prgd.BatchResult.load('probes.npz').predict(X) has a column for each."
-    )
+def one_label_each(y: LabelArray, file: Path | str) -> LabelArray:
+    """Return the labels of a file; raise ``ValueError`` if there are several for each row."""
+    if y.ndim > 1:
+        raise ValueError(
+            f"{file} has {y.shape[1]} labels for each row; expected one. prgd fit takes all of them if DATA "
+            "is read whole, and so does prgd.max_margin_batch in Python."
+        )
+    return y
 
 
 def open_source(path: Path, columns: Columns, max_memory: int, cache_dir: str | Path | None = None) -> Source:

@@ -1,0 +1,68 @@
+"""``prgd fit`` of many label sets over the same rows. This file holds no mathematics."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prgd.cli import common, outcome
+from prgd.cli.data import Opened, refuse
+from prgd.maxmargin.batch import max_margin_batch
+from prgd.running.history import Status
+
+if TYPE_CHECKING:
+    from prgd.cli.fit import FitOptions
+
+# options of one label for each row, which `max_margin_batch` or its file does not have
+_OTHERS = ("margin_norm", "multi_class", "fallback", "start", "scale", "missing", "resume", "max_passes")
+
+
+def fit_label_sets(opened: Opened, o: FitOptions) -> int:
+    """Fit every label set, write the files and print the table; return the exit code."""
+    refuse(o, _OTHERS, f"one label for each row; {o.labels or opened.name} has several. Leave it out.")
+    is_printed, started = outcome.is_printed(o.quiet, o.json), time.perf_counter()
+    batch = max_margin_batch(
+        opened.rows,
+        opened.label_sets,
+        C=o.C,
+        fit_intercept=o.fit_intercept,
+        tol=o.tol,
+        n_jobs=o.n_jobs,
+        progress="fit" if is_printed else False,
+    )
+    seconds = time.perf_counter() - started
+    if o.out is not None:
+        batch.save(o.out)
+    has_margin = batch.margin > 0.0
+    if not has_margin.all():
+        common.say(
+            f"Warning: no hyperplane separates the label sets {np.flatnonzero(~has_margin).tolist()} "
+            "(counted from 0). Give --C for soft margins."
+        )
+    first, support = batch[0], [result.support.size for result in batch]
+    lines = [
+        ("data", f"{opened.name}, {first.n:,} x {opened.rows.d:,}, {common.kind_of(opened.rows)}"),
+        ("problem", f"of each label set: {first.problem_in_words}"),
+        ("label sets", repr(batch).partition("(")[2][:-1]),
+    ]
+    if has_margin.any():
+        lower, gap = batch.margin[has_margin], batch.gap[has_margin]
+        lines += [
+            ("margins, lower bounds", f"{lower.min():.9g} to {lower.max():.9g}"),
+            ("relative gaps", f"at most {gap.max():.2e}"),
+        ]
+    lines += [
+        ("support vectors", f"{min(support):,} to {max(support):,} of {first.n:,} rows"),
+        ("time", f"{seconds:.2f} s"),
+        *([] if o.out is None else [("model", str(o.out))]),
+    ]
+    if is_printed:
+        common.print_table(lines)
+    results = [outcome.facts_of(result) for result in batch]
+    outcome.write_json(
+        o.json, {"data": opened.name, "seconds": seconds, "model": o.out and str(o.out), "results": results}
+    )
+    codes = [outcome.exit_code(result) for result in batch]
+    return outcome.INTERRUPTED if Status.INTERRUPTED in batch.status else max(codes)
