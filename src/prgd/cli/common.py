@@ -56,6 +56,8 @@ def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command
             raise TypeError(f"The command itself has the options {', '.join(taken)}: rename these fields.")
         # Typer reads the options from the signature.
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        # Rich breaks lines where the docstring does, unless a paragraph is one line.
+        command.__doc__ = "\n\n".join(" ".join(p.split()) for p in (command.__doc__ or "").split("\n\n"))
         return command
 
     return decorate
