@@ -217,6 +217,7 @@ def test_the_fallback_is_a_certified_soft_margin_with_one_C():
     X, y = load_iris(return_X_y=True)
     a = fallback(X, y)
     assert math.isfinite(a.C_)
+    assert MaxMarginClassifier(C="cv").fit(X, y).C_ == a.C_
     for k, result in enumerate(a.results_):
         alone = prgd.soft_margin(X, y == k, C=a.C_)
         assert result.status is Status.CERTIFIED

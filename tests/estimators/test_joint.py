@@ -173,7 +173,7 @@ def test_two_classes_that_do_not_separate_in_another_norm():
     ("parameters", "said"),
     [
         ({"norm": "spectral"}, r"shape \(5,\). Add multi_class='joint' if there are more than two"),
-        ({"C": 1.0, "multi_class": "joint", "norm": "l1"}, "got C=1 and norm='l1'. Use C=inf"),
+        ({"C": 1.0, "multi_class": "joint", "norm": "l1"}, "got C=1.0 and norm='l1'. Use C=inf"),
     ],
 )
 def test_parameters_that_do_not_go_together(parameters, said):

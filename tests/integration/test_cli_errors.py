@@ -195,6 +195,7 @@ MISTAKES = {
         ("run three.csv --algorithm progressive-newton", "ProgressiveNewton is for two classes"),
         ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),
         ("fit three.csv --C 1 --norm l1", "--C is for --norm l2"),
+        ("fit three.csv --C x", "--C must be a positive number or cv; got 'x'."),
         ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
         ("fit three.csv --multi-class jont", "got 'jont'. Did you mean 'joint'?"),
     ],

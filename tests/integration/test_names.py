@@ -234,6 +234,10 @@ def test_label_sets_are_fitted_together_and_predicted(labels):
     predicted = pd.read_csv("predicted.csv")
     assert (predicted.filter(like="prediction").to_numpy() == batch.predict(X)).all()
     assert (predicted.filter(like="score").to_numpy() == batch.decision_function(X)).all()
+    np.save(labels := "Y.npy", np.stack([data.y, np.arange(len(data)) % 2 * 2 - 1], axis=1))
+    said = call("fit", "X.npy", "--labels", labels, "--out", "mixed.npz")
+    assert "no hyperplane separates the label sets [1] (counted from 0); soft margins" in said.stderr
+    assert np.isinf(prgd.BatchResult.load("mixed.npz").C).tolist() == [True, False]
 
 
 def test_labels_that_do_not_fit_are_refused():

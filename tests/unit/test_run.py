@@ -219,12 +219,24 @@ def test_missing_pandas_is_named(problem, monkeypatch):
         result.history.to_dataframe()
 
 
-@pytest.mark.parametrize("part", ["init", "step"])
-def test_a_state_of_another_type_is_named(part):
+STATE = prgd.algorithms.State
+
+
+@pytest.mark.parametrize(
+    ("part", "made", "said"),
+    [
+        ("init", lambda self, problem, w: (1, w), "must return a state, .*; got tuple"),
+        ("step", lambda self, problem, s: (1, s), "must return a state, .*; got tuple"),
+        ("step", lambda self, problem, s: STATE(s.t + 1, s.at.w), "got State whose at is ndarray"),
+        ("step", lambda self, problem, s: STATE(s.t, s.at), "a state of t [+] 1 = 1; got 0"),
+        ("step", lambda self, problem, s: STATE(s.t + 1.0, s.at), "a state of t [+] 1 = 1; got 1.0"),
+    ],
+)
+def test_a_state_that_is_none_is_named(part, made, said):
     class Mine(prgd.NGD):
         pass
 
-    setattr(Mine, part, lambda self, problem, state: (1, state))
+    setattr(Mine, part, made)
     Mine.moves = None
-    with pytest.raises(TypeError, match=r"init and step of Mine must return a state, .*; got tuple\."):
+    with pytest.raises(TypeError, match=f"step of Mine .*{said}"):
         prgd.run(prgd.Problem(*prgd.datasets.toy(0.3)), Mine(), stop=3)

@@ -92,4 +92,7 @@ def test_a_terminal_is_told_once_that_kernels_are_compiled(monkeypatch, is_termi
     monkeypatch.setattr(_compiling.Compiling, "is_said", False)
     for number in (1.0, 2j):  # two types, each of which is compiled
         assert nb.njit(lambda x: x)(number) == number
-    assert shown.getvalue() == "Compiling kernels (once on this machine) ...\n" * is_terminal
+    assert (
+        shown.getvalue()
+        == "Compiling kernels of this kind of problem (kept for later runs) ...\n" * is_terminal
+    )

@@ -104,15 +104,18 @@ class Algorithm(Protocol[S]):
         """Return the state one step later; ``problem.at(w)`` is its one pass."""
 
 
-def evaluation_of(state: Any, algorithm: Any) -> Evaluation:
+def evaluation_of(state: Any, algorithm: Any, before: State | None) -> Evaluation:
     """Return the Evaluation of a state; raise ``TypeError`` if a user's algorithm returned something else."""
-    at = getattr(state, "at", None)
-    if isinstance(at, Evaluation) and isinstance(state, State):
-        return at
-    raise TypeError(
-        f"init and step of {type(algorithm).__name__} must return a state, e.g. prgd.algorithms.State(t + 1, "
-        f"problem.at(w)); got {type(state).__name__}."
-    )
+    at, name = getattr(state, "at", None), type(algorithm).__name__
+    if not (isinstance(at, Evaluation) and isinstance(state, State)):
+        of = f" whose at is {type(at).__name__}" if isinstance(state, State) else ""
+        raise TypeError(
+            f"init and step of {name} must return a state, e.g. prgd.algorithms.State(t + 1, "
+            f"problem.at(w)); got {type(state).__name__}{of}."
+        )
+    if before is not None and not (isinstance(state.t, (int, np.integer)) and state.t > before.t):
+        raise TypeError(f"step of {name} must return a state of t + 1 = {before.t + 1}; got {state.t!r}.")
+    return at
 
 
 @dataclass(frozen=True)

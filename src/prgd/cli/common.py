@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import math
 import os
 import re
 import sys
@@ -340,6 +341,14 @@ def load_model(path: Path, argument: str) -> Model:
         )
         raise ValueError(f"{path}: holds no classifier to predict with. {bad[0].status} {advice}")
     return model
+
+
+def price_of(C: str | None) -> float | str:
+    """Return what ``--C`` stands for: a number, cv, or infinity if it was left out."""
+    try:
+        return math.inf if C is None else C if C == "cv" else float(C)
+    except ValueError:
+        raise ValueError(f"--C must be a positive number or cv; got {C!r}.") from None
 
 
 def class_names(model: Model) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from contextlib import ExitStack
@@ -50,8 +49,8 @@ class FitOptions(common.MarginOptions):
         More than two classes: ovr separates each from the rest, joint all of them at once, by a weight matrix
         whose margin is the smallest one of a row against another class. Two classes have one hyperplane
         either way.
-    C : float
-        Fit a soft margin: smaller values allow more violations of the margin.
+    C : str or None
+        Fit a soft margin: smaller values allow more violations of the margin; cv chooses by held-out folds.
     fallback : str
         If no hyperplane separates the classes: soft fits a soft margin instead, raise only proves it.
     start : Path or None
@@ -82,7 +81,9 @@ class FitOptions(common.MarginOptions):
     encode: bool = data_option(False)
     scale: bool = data_option(False)
     multi_class: str = option("ovr", metavar="ovr|joint")
-    C: float = option(math.inf, flags=("--C",), shown_default="infinity, the hard margin")
+    C: str | None = option(
+        None, metavar="NUMBER|cv", flags=("--C",), shown_default="infinity, the hard margin"
+    )
     fallback: str = option("soft", metavar="soft|raise")
     start: Path | None = option(None, metavar="FILE", shown_default="a few passes")  # noqa: RUF009 - `option` returns a field
     tol: float = stop_option(1e-06, metavar="TOL")
@@ -115,7 +116,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         is_printed = outcome.is_printed(o.quiet, o.json)
         passes = o.max_passes or Fitting.max_passes, o.max_passes or Fitting.max_soft_passes
         title = "fit" if is_printed and sys.stdout.isatty() else ""
-        limits = {"max_passes": passes[0], "max_soft_passes": passes[1]}
+        limits = {"max_passes": passes[0], "max_soft_passes": passes[1], "C": common.price_of(o.C)}
         fitting = Fitting.of(o, norm=o.margin_norm, title=title, **limits)
         _check_files(o)
         w0 = None if o.start is None else _load_start(o.start)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,31 +17,32 @@ if TYPE_CHECKING:
     from prgd.cli.fit import FitOptions
 
 # options of one label for each row, which `max_margin_batch` or its file does not have
-_OTHERS = ("margin_norm", "multi_class", "fallback", "start", "scale", "missing", "resume", "max_passes")
+_OTHERS = ("margin_norm", "multi_class", "start", "scale", "missing", "resume", "max_passes")
 
 
 def fit_label_sets(opened: Opened, o: FitOptions) -> int:
     """Fit every label set, write the files and print the table; return the exit code."""
     refuse(o, _OTHERS, f"one label for each row; {o.labels or opened.name} has several. Leave it out.")
     is_printed, started = outcome.is_printed(o.quiet, o.json), time.perf_counter()
-    batch = max_margin_batch(
-        opened.rows,
-        opened.label_sets,
-        C=o.C,
-        fit_intercept=o.fit_intercept,
-        tol=o.tol,
-        n_jobs=o.n_jobs,
-        progress="fit" if is_printed else False,
-    )
-    seconds = time.perf_counter() - started
+    options: Any = {"fit_intercept": o.fit_intercept, "tol": o.tol, "n_jobs": o.n_jobs}
+    options["progress"] = "fit" if is_printed else False
+    batch = max_margin_batch(opened.rows, opened.label_sets, C=common.price_of(o.C), **options)
+    (without,) = np.nonzero(~(batch.margin > 0.0))
+    if without.size:
+        does = "soft margins are fitted instead, each with a C of held-out folds" * (o.fallback == "soft")
+        common.say(
+            f"Warning: no hyperplane separates the label sets {without.tolist()} (counted from 0)"
+            f"{'; ' * bool(does)}{does}."
+        )
+    if without.size and o.fallback == "soft":
+        soft = max_margin_batch(opened.rows, opened.label_sets[:, without], C="cv", **options)
+        results = list(batch)
+        for k, result in zip(without.tolist(), soft, strict=True):
+            results[k] = result
+        batch = replace(batch, results=tuple(results))
+    seconds, has_margin = time.perf_counter() - started, batch.margin > 0.0
     if o.out is not None:
         batch.save(o.out)
-    has_margin = batch.margin > 0.0
-    if not has_margin.all():
-        common.say(
-            f"Warning: no hyperplane separates the label sets {np.flatnonzero(~has_margin).tolist()} "
-            "(counted from 0). Give --C for soft margins."
-        )
     first, support = batch[0], [result.support.size for result in batch]
     lines = [
         ("data", f"{opened.name}, {first.n:,} x {opened.rows.d:,}, {common.kind_of(opened.rows)}"),
@@ -60,9 +62,7 @@ def fit_label_sets(opened: Opened, o: FitOptions) -> int:
     ]
     if is_printed:
         common.print_table(lines)
-    results = [outcome.facts_of(result) for result in batch]
-    outcome.write_json(
-        o.json, {"data": opened.name, "seconds": seconds, "model": o.out and str(o.out), "results": results}
-    )
+    facts = {"data": opened.name, "seconds": seconds, "model": o.out and str(o.out)}
+    outcome.write_json(o.json, {**facts, "results": [outcome.facts_of(result) for result in batch]})
     codes = [outcome.exit_code(result) for result in batch]
     return outcome.INTERRUPTED if Status.INTERRUPTED in batch.status else max(codes)

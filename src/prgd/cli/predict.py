@@ -69,7 +69,8 @@ def predict_command(
     What prgd fit did to the columns (--formula, --encode, --scale, --missing) is done again. A row that is
     dropped for a missing value has an empty prediction, so that predictions stay beside the rows of DATA.
 
-    A model of many label sets predicts 1 or -1 for each of them: a column for each, counted from 0.
+    A model of many label sets predicts 1 and -1 (or 0, if the fit had it) for each of them, in columns that
+    are counted from 0.
 
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
@@ -128,7 +129,7 @@ def _of_classes(fitted: Model, dataset: datasets.Dataset, o: PredictOptions) -> 
 
 def _of_label_sets(batch: BatchResult, dataset: datasets.Dataset) -> _Predictions:
     scores = batch.decision_function(dataset.X)
-    predictions = np.where(scores > 0.0, 1, -1)
+    predictions = batch.predict(dataset.X)
     facts, accuracy = {"n": len(scores), "predictions": predictions, "decision_function": scores}, ""
     if dataset.y is not None:
         shares = facts["accuracy"] = batch.score(dataset.X, dataset.y)

@@ -46,6 +46,8 @@ def open_design(data: str, o: FitOptions) -> tuple[Dataset, dict[str, Any]]:
         return columns_of(formula, names, False)
 
     frame = open_frame(data, o, used)
+    if misread := _misread(frame, [*frame.columns], o):
+        raise ValueError(f"{data}: {misread}")
     read = read_formula(formula, frame.columns, family="multinomial", is_python=False, is_full=o.encode)
     recipe: dict[str, Any] = {"formula": formula, "learnt": learnt_by(read), "is_full": o.encode}
     recipe["has_intercept"] = read.fit_intercept and o.fit_intercept
@@ -99,6 +101,8 @@ def all_at_once(command: str, data: str, o: FitOptions) -> str:
     frame = load_frame(data_file(data), format=o.format, separator=o.separator, decimal=o.decimal)
     names = [str(name) for name in frame.columns]
     features = [names[j] for j in _chosen(data, names, o).features]
+    if misread := _misread(frame, features, o):
+        return f" In all {misread}"
     dropped, encoded, holes = dict[str, str](), dict[str, str](), list[str]()
     for name in features:
         values = np.asarray(frame.columns[name])
@@ -123,6 +127,23 @@ def all_at_once(command: str, data: str, o: FitOptions) -> str:
     done = " and ".join(way for way, some in ways.items() if some)
     line = as_command(command, data, replace(o, **given))
     return f" In all there is {' and '.join(found)}. This {done}: {line}" if found else ""
+
+
+def _misread(frame: Frame, names: Sequence[str], o: FileOptions) -> str:
+    """Return a sentence on the columns whose numbers have the other decimal mark, or nothing."""
+    other, found = "," if o.decimal == "." else ".", []
+    for name in names:
+        cells = [str(v) for v in frame.columns[name] if v == v and str(v).lower() not in MISSING]
+        is_text = np.asarray(frame.columns[name]).dtype.kind not in "biufM"
+        if (
+            is_text
+            and any(other in c for c in cells)
+            and all(is_number(c.replace(other, ".")) for c in cells)
+        ):
+            found.append(f"{name} ({next(c for c in cells if other in c)})")
+    if not found:
+        return ""
+    return f"{', '.join(found)}: numbers with the decimal mark {other!r}. Give --decimal '{other}'."
 
 
 def as_command(command: str, data: str, o: Any) -> str:

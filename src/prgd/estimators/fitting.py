@@ -45,7 +45,7 @@ class Fitting:
     ``title`` is the label of a live line, empty for none.
     """
 
-    C: float = math.inf
+    C: float | str = math.inf
     fallback: str = "soft"
     norm: Any = "l2"
     multi_class: str = "ovr"
@@ -63,7 +63,8 @@ class Fitting:
             raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.{hint}")
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
-        object.__setattr__(self, "C", checked_price(self.C))
+        if self.C != "cv":
+            object.__setattr__(self, "C", checked_price(self.C))
 
     @classmethod
     def of(cls, options: Any, **others: Any) -> Fitting:
@@ -74,7 +75,7 @@ class Fitting:
     def model(
         self, rows: Rows, X: Any = None, sample_weight: Array | None = None, starts: Sequence[Any] = ()
     ) -> Model:
-        """Separate the classes; fit soft margins if C is finite, or if one class does not separate.
+        """Separate the classes; fit soft margins if C is finite or "cv", or if one class does not separate.
 
         Parameters
         ----------
@@ -88,15 +89,16 @@ class Fitting:
         """
         classes = np.array([-1, 1]) if (found := rows.labels.classes) is None else found
         is_joint = classes.size > 2 and self.multi_class == "joint"
-        if math.isfinite(self.C) and as_norm(self.norm) != L2():
+        is_soft = math.inf != self.C
+        if is_soft and as_norm(self.norm) != L2():
             raise ValueError(
-                f"A finite C is for norm='l2', the norm of soft margins; got C={self.C:g} and "
+                f"A finite C is for norm='l2', the norm of soft margins; got C={self.C} and "
                 f"norm={self.norm!r}. Use C=inf."
             )
         with single_blas(float(rows.n * rows.d * min(rows.n, rows.d))):
-            if math.isfinite(self.C):
+            if is_soft:
                 every = problems_of(rows, sample_weight, is_joint)
-                return Model(classes, self._each(every, classes, self.C, starts))
+                return Model(classes, self._each(every, classes, self._price(rows, X, sample_weight), starts))
             if is_joint:
                 results = self._each([rows], classes, math.inf, starts)
             elif X is None or starts or classes.size == 2 or not self.polish or as_norm(self.norm) != L2():
@@ -106,10 +108,15 @@ class Fitting:
             hard = Model(classes, results)
             if hard.is_separated or self.fallback != "soft" or results[-1].status is Status.INTERRUPTED:
                 return hard
-            C = choose_C(*_some(rows, X, sample_weight), self.fit_intercept, self.n_jobs)
-            # One C for all classes, whose scores are compared.
+            C = replace(self, C="cv")._price(rows, X, sample_weight)
             soft = self._each(problems_of(rows, sample_weight), classes, C)
             return Model(classes, soft, results)
+
+    def _price(self, rows: Rows, X: Any, sample_weight: Array | None) -> float:
+        """Return C, or one that folds choose for all classes, whose scores are compared."""
+        if not isinstance(self.C, str):
+            return self.C
+        return choose_C(*_some(rows, X, sample_weight), self.fit_intercept, self.n_jobs)
 
     def _together(self, rows: Rows, X: Any, K: int) -> tuple[Result, ...]:
         """Separate each class from the rest, all of them together."""

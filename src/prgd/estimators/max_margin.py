@@ -30,9 +30,9 @@ class MaxMarginClassifier(LinearClassifier):
 
     Parameters
     ----------
-    C : float
+    C : float or "cv"
         Price of the squared slacks, see `prgd.soft_margin`; by default infinite, the hard margin. It means
-        what it means in scikit-learn's ``LinearSVC``.
+        what it means in scikit-learn's ``LinearSVC``. ``"cv"`` chooses one by its error on held-out folds.
     fallback : {"soft", "raise"}
         What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or
         raise `prgd.NotSeparableError`.
@@ -135,7 +135,7 @@ class MaxMarginClassifier(LinearClassifier):
     _counts = ("max_passes",)
     _fallback = "a soft margin in l2 (C_, results_)"
 
-    C: float = math.inf
+    C: float | str = math.inf
     fallback: str = "soft"
     tol: float = 1e-6
     max_passes: int = 1000

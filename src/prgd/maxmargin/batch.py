@@ -62,8 +62,9 @@ def max_margin_batch(
         The rows, as for `prgd.max_margin`; labels that an engine has are not used. With a list every block
         has its own rows, e.g. the activations of the layers of a network.
     Y : array, sparse matrix or tensor of shape (n, label sets), or a list of these
-        Each column is a label set: 1 and -1, and 0 for rows that it leaves out. Booleans mean 1 and -1, and
-        so do 1 and 0 if no label is -1. With a list of X, one Y for each block, or one for all.
+        Each column is a label set: 1 and -1, and 0 for rows that it leaves out. Booleans are classes, and so
+        are 1 and 0 if no label is -1: these are predicted, too. With a list of X, one Y for each block, or
+        one for all.
     C : float or "cv"
         Price of the squared slacks of soft margins, as that of `prgd.soft_margin`; the default is the hard
         margin. ``"cv"`` chooses one for each label set by its error on five held-out folds (``batch.C``).
@@ -121,7 +122,7 @@ def max_margin_batch(
             own = threads if block.takes_threads else 1
             results += _solve_block(block, price, fit_intercept, tol, max_passes, end, own, tell)
     column = np.concatenate([np.arange(size) for size in sizes])
-    reading = "labels 0 read as -1" if any(block.is_binary for block in blocks) else ""
+    reading = "labels 0 and 1, both classes" if any(block.is_binary for block in blocks) else ""
     return BatchResult(tuple(results), np.repeat(np.arange(len(sizes)), sizes), column, reading)
 
 

@@ -57,7 +57,7 @@ class BatchResult(Sequence[Result]):
     column : ndarray of int of shape (problems,)
         Which column of its Y is the label set of a problem.
     reading : str
-        How labels of 0 and 1 were read; empty for others.
+        Not empty if labels were 0 and 1, or booleans: these are predicted then, in place of -1 and 1.
 
     Examples
     --------
@@ -141,9 +141,14 @@ class BatchResult(Sequence[Result]):
         return scores_of(X, self.coef, self.intercept, self.results[0].feature_names)
 
     def predict(self, X: Any) -> Any:
-        """Return the labels 1 and -1 of every row of X for every problem, shaped as `decision_function`."""
-        scores = self.decision_function(X)
-        return [np.where(s > 0.0, 1, -1) for s in scores] if is_list(X) else np.where(scores > 0.0, 1, -1)
+        """Return the labels of every row of X for every problem, shaped as `decision_function`.
+
+        They are 1 and -1, or 1 and 0 if the labels of the fit were.
+        """
+        scores, other = self.decision_function(X), 0 if self.reading else -1
+        return (
+            [np.where(s > 0.0, 1, other) for s in scores] if is_list(X) else np.where(scores > 0.0, 1, other)
+        )
 
     def score(self, X: Any, Y: Any) -> Array:
         """Return for each problem the fraction of labels that are predicted right, without those left out.
@@ -154,8 +159,14 @@ class BatchResult(Sequence[Result]):
             labels = Y if is_list(Y) else [Y] * len(X)
             parts = [self.of_block(b).score(x, y) for b, (x, y) in enumerate(zip(X, labels, strict=True))]
             return np.concatenate(parts)
-        found = self.predict(X)
-        truth = read_label_sets(Y, len(found), is_binary=bool(self.reading))[0].T[:, self.column]
+        scores = self.decision_function(X)
+        truth = read_label_sets(Y, len(scores), is_binary=bool(self.reading))[0].T
+        if truth.shape[1] <= self.column.max():
+            raise ValueError(
+                f"Y must have all columns of the fit, also for a slice of the results: at least "
+                f"{self.column.max() + 1}; got {truth.shape[1]}."
+            )
+        found, truth = np.where(scores > 0.0, 1, -1), truth[:, self.column]
         with np.errstate(invalid="ignore"):  # a column that leaves all rows out has no accuracy
             return np.asarray((found == truth).sum(axis=0) / (truth != 0).sum(axis=0))
 

@@ -114,7 +114,8 @@ def read_label_sets(
     """Return label sets as one row of +1, -1 and 0 for each, and whether 0 was read as -1.
 
     0 leaves a row out. If no label is negative, that would leave no label set two classes: 0 is a class then.
-    If ``is_binary`` says which reading to take, columns of one class are accepted.
+    If ``is_binary`` says which reading to take of labels none of which is negative, columns of one class are
+    accepted.
 
     Examples
     --------
@@ -145,10 +146,9 @@ def read_label_sets(
         )
     signs = np.ascontiguousarray(values.T, dtype=np.int8)
     needs_both, is_bool = is_binary is None, values.dtype == np.bool_
-    if is_binary is None:
-        is_binary = not is_bool and bool((signs == 0).any() and not (signs < 0).any())
-    if is_binary or is_bool:
-        signs = 2 * signs - 1
+    has_only_0_and_1 = not (signs < 0).any() and (is_binary or bool((signs == 0).any()))
+    is_binary = is_bool or (has_only_0_and_1 and is_binary is not False)
+    signs = 2 * signs - 1 if is_binary else signs
     for sign in (1, -1) if needs_both else ():
         lacks = ~(signs == sign).any(axis=1)
         if lacks.any():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import numpy as np
+
 from prgd.core.checks import plain
 from prgd.regression.formula import FormulaColumns, Parsed, features_of
 from prgd.regression.formula_limits import names_in
@@ -42,9 +44,10 @@ def design_again(formula: str, data: Any, learnt: str, *, is_full: bool = False)
     state, factors = ast.literal_eval(learnt)
     for name, levels in factors.items():
         if other := sorted({*frame[name]} - {*levels}):
+            rows = np.flatnonzero(np.isin([*frame[name]], other))
             raise ValueError(
                 f"Column {name!r}: {other[0]!r} is none of those of the fit, {', '.join(map(str, levels))}. "
-                "Drop such rows, or fit again with them."
+                f"Drop such rows ({rows.size:,}, the first of them row {rows[0]}, from 0), or fit again with them."
             )
         frame[name] = pd.Categorical(frame[name], categories=levels)
     spec = ModelSpec(formula=parsed.formula.rhs, transform_state=state)

@@ -14,7 +14,11 @@ class Compiling(Listener):
     def on_start(self, event: Any) -> None:
         """Say so when the first one is."""
         if not self.is_said and sys.stderr.isatty():
-            print("Compiling kernels (once on this machine) ...", file=sys.stderr, flush=True)
+            print(
+                "Compiling kernels of this kind of problem (kept for later runs) ...",
+                file=sys.stderr,
+                flush=True,
+            )
             self.is_said = True
 
     def on_end(self, event: Any) -> None:

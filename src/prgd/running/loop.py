@@ -148,7 +148,7 @@ def run(
     error: BaseException | None = None
     with progress_line(progress) if progress else nullcontext() as show:
         try:
-            while evaluation_of(state, algorithm).is_finite:
+            while evaluation_of(state, algorithm, reached.state).is_finite:
                 now = reached.see(state)
                 if show is not None:
                     show(now.t, reached.certificate)

@@ -168,7 +168,8 @@ def tell_warm_up(reached: list[float], groups: Iterable[dict[str, Any]] = ()) ->
     if is_over and reached and reached[0] > 0.0:
         getLogger("prgd.deep").warning(
             "PRGD was still warming up at step %d: its steps were those of the base alone, since the running "
-            "loss, %.3g, has not fallen below %g. Train for longer, or give warm_up a number of steps.",
+            "loss, %.3g, has not fallen below %g. Train for longer, or give warm_up a number of steps and "
+            "cautious=True.",
             *reached,
         )
         reached.clear()
