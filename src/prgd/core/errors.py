@@ -123,6 +123,14 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
     )
 
 
+def optional_module(name: str, what: str, package: str, extra: str) -> Any:
+    """Return a module that not everybody has installed, or raise the error of `missing_package`."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise missing_package(what, package, extra) from error
+
+
 def lazy_names(
     package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
 ) -> Callable[[str], Any]:
