@@ -110,12 +110,15 @@ class Columns:
             raise ValueError(f"{file}: a column is named twice in the features. Name each one once.")
         if not features:
             raise ValueError(f"{file}: no column is left as a feature. {_listed(names)}")
-        own = tuple(names[j] for j in features)
+        own, wanted = tuple(names[j] for j in features), self.feature_names
         if not is_named:
             return Choice(label, features, None)
-        if self.feature_names is None or own == self.feature_names:
+        if wanted is None or own == wanted:
             return Choice(label, features, own)
-        return self._matched(file, names, label, features)
+        # A model takes the columns that it was fitted on, in its order.
+        chosen = [features[k] for k in match_names(wanted, own, str(file))]
+        used = set(chosen)
+        return Choice(label, chosen, wanted, tuple(names[j] for j in features if j not in used))
 
     def _label(self, file: Path | str, names: Sequence[str], kept: list[int], is_named: bool) -> int | None:
         if self.is_labelled and self.label is not None:
@@ -141,15 +144,6 @@ class Columns:
                 f"{_listed(names)} Name the label column, or give its position, with --label (label=)."
             )
         return usual[0]
-
-    def _matched(
-        self, file: Path | str, names: Sequence[str], label: int | None, features: list[int]
-    ) -> Choice:
-        """Return the columns that a model was fitted on, in its order."""
-        wanted = self.feature_names or ()
-        chosen = [features[k] for k in match_names(wanted, [names[j] for j in features], str(file))]
-        used = set(chosen)
-        return Choice(label, chosen, wanted, tuple(names[j] for j in features if j not in used))
 
 
 def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[int]:
