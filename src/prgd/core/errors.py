@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -132,14 +133,14 @@ def optional_module(name: str, what: str, package: str, extra: str) -> Any:
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
-) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package that imports the module of a name at its first use.
+    package: str, modules: Mapping[str, str], *, needs: tuple[str, ...] = (), extra: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and ``__dir__`` of a package that imports a module at its first use.
 
     Parameters
     ----------
     package : str, dotted name of the package.
-    modules : mapping from public names to their modules inside of the package.
+    modules : mapping from public names to their modules inside of the package; "" for the module itself.
     needs : tuple of str, packages without which the modules cannot be imported.
     extra : str, extra of prgd that installs them.
     """
@@ -148,14 +149,14 @@ def lazy_names(
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{modules[name]}")
+            module = import_module(f"{package}.{modules[name] or name}")
         except ModuleNotFoundError as error:
             if error.name not in needs:
                 raise
             raise missing_package(package, error.name, extra) from error
-        return getattr(module, name)
+        return getattr(module, name) if modules[name] else module
 
-    return get
+    return get, lambda: sorted({*vars(sys.modules[package]), *modules})
 
 
 def paper_hint(what: str) -> str:

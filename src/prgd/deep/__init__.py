@@ -40,8 +40,4 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-    __getattr__ = lazy_names(__name__, _HOMES, needs=("torch",), extra="deep")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, needs=("torch",), extra="deep")

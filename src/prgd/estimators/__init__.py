@@ -16,4 +16,4 @@ __all__ = ["MaxMarginClassifier", "PRGDClassifier"]
 _FILES = {"MaxMarginClassifier": "max_margin", "PRGDClassifier": "prgd_classifier"}
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
-    __getattr__ = lazy_names(__name__, _FILES, needs=(), extra="")
+    __getattr__, __dir__ = lazy_names(__name__, _FILES)

@@ -24,8 +24,4 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-    __getattr__ = lazy_names(__name__, _HOMES, needs=("jax", "jaxlib", "optax"), extra="jax")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, needs=("jax", "jaxlib", "optax"), extra="jax")
