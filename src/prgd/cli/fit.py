@@ -1,7 +1,5 @@
 """The command ``prgd fit``. It holds no mathematics, and is quick to import."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -1,7 +1,5 @@
 """The paper's data sets: the two-dimensional ones, where w_star = e_1, and those of scikit-learn's files."""
 
-from __future__ import annotations
-
 import math
 from importlib.util import find_spec
 from pathlib import Path

@@ -5,8 +5,6 @@ begins, and a float32 formula would round some of them to a neighbour: they come
 that the schedule itself returns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """`open_cluster`: from files, Dask collections and delayed blocks to partitions that fit together."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections import Counter

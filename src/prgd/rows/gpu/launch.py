@@ -1,7 +1,5 @@
 """How the Triton kernels are laid over the device, and their launch."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """What the readers of the formats share: the request, the answer, and the treatment of missing values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which columns of a table are the features and which is the label: by name, by position, by default."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter

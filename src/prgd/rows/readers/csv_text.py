@@ -1,7 +1,5 @@
 """Text tables (CSV, TSV and their kin), with or without a header, labels and compression."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

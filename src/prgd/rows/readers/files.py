@@ -1,7 +1,5 @@
 """From the path of a file to its rows, whole or as a source of parts; its ending tells the format."""
 
-from __future__ import annotations
-
 import io
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """LIBSVM text that is parsed once into a binary file, so that neither need fit in memory."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
