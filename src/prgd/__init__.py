@@ -66,8 +66,7 @@ __all__ = [
 ]
 
 # Submodules that are imported when they are first asked for: what they need is slow to load.
-_LATER = dict.fromkeys(("deep", "estimators", "jax", "plots"), "")
-_LATER |= dict.fromkeys(("MaxMarginClassifier", "PRGDClassifier"), "estimators")
+_LATER = {"": ("deep", "estimators", "jax", "plots"), "estimators": ("MaxMarginClassifier", "PRGDClassifier")}
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
     __getattr__, __dir__ = _lazy_names(__name__, _LATER)

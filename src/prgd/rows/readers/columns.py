@@ -156,7 +156,7 @@ def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[
     if missing := [name for name in wanted if name not in places]:
         raise ValueError(
             f"{what} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted on: "
-            f"{_some(missing)}. {_listed(names)} Add these, or rename the columns that are theirs."
+            f"{some(missing)}. {_listed(names)} Add these, or rename the columns that are theirs."
         )
     counts = Counter(names)
     if len(set(wanted)) < len(wanted) or any(counts[name] > 1 for name in wanted):
@@ -186,7 +186,7 @@ def check_same_names(first: tuple[str, ...], other: tuple[str, ...] | None, what
         more = [name for name in other or () if name not in first]
         raise ValueError(
             f"All parts must have the same columns; of those of {first_of}, {what} lacks "
-            f"{_some(only) or 'none'}, and it has beside them {_some(more) or 'none'}."
+            f"{some(only) or 'none'}, and it has beside them {some(more) or 'none'}."
         )
 
 
@@ -221,9 +221,10 @@ def _instead(column: str, found: list[int], names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"Columns: {_some(names)}."
+    return f"Columns: {some(names)}."
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """Return the first names, and the number of all if there are more."""
     rest = f", ... ({len(names)} in all)" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + rest
