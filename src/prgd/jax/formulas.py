@@ -15,7 +15,6 @@ import numpy as np
 
 from prgd.core.checks import time_after
 from prgd.schedules import (
-    Constant,
     Every,
     ExplicitRadii,
     Geometric,
@@ -53,8 +52,6 @@ def radius_formula(radius: Any) -> RadiusFormula:
     if isinstance(R, Polynomial):
         shift, scale, a, cap = R.shift, R.scale, R.a, R.cap
         return lambda k, R_0: jnp.minimum(R_0 * (shift + k.astype(R_0.dtype) / scale) ** a, _held(cap, R_0))
-    if isinstance(R, Constant):
-        return lambda k, R_0: R_0
     if isinstance(R, ExplicitRadii):
         radii = np.array(R.radii)
         return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]
