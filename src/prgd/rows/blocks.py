@@ -72,7 +72,7 @@ def row_norms(block: Any) -> Any:
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         squares = _squares(block)
-        norms = namespace(squares).sqrt(squares)
+        norms = squares**0.5
         # Entries that count are scaled by a power of two so that their squares lie in the floating range.
         for is_outside, factor in ((squares < _MIN_SQUARE, 2.0**600), (~(squares < _MAX_SQUARE), 2.0**-600)):
             if is_outside.any():
@@ -155,7 +155,7 @@ class Measure(Query[Measurement]):
         parts = []
         for at, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.row_entries)):
             norms = row_norms(block)
-            if not namespace(norms).isfinite(norms).all() and (place := non_finite_entry(block)):
+            if not (norms < math.inf).all() and (place := non_finite_entry(block)):
                 raise NotFiniteError(at.start + place[0], place[1])
             parts.append(Measurement(float(norms.max()), int((norms == 0.0).sum())))
         return self.merge(parts)
