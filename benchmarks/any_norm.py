@@ -9,8 +9,6 @@ that prgd proves.
     PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 python benchmarks/any_norm.py [--cases CASE ...] [--out FILE]
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections.abc import Callable

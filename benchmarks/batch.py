@@ -14,15 +14,13 @@ rows and 50 label sets with noise: held-out accuracy, and seconds of the process
 1,000 x 4,096 with 300 label sets each, to 1e-4 within 20 s; NumPy and torch are enough to run it.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
 import statistics
 import time
 from pathlib import Path
 
 import numpy as np
+from timing import write
 
 import prgd
 from prgd.core.threads import cores
@@ -174,11 +172,10 @@ def main() -> None:
     else:
         facts = on_cpu(args.label_sets or (LABEL_SETS if args.full else LABEL_SETS // 10), args.seed)
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         name = (
             f"gpu_batch_{args.dtype}.json" if args.device else "probes.json" if args.probes else "batch.json"
         )
-        (args.out / name).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        write(args.out / name, facts)
 
 
 if __name__ == "__main__":

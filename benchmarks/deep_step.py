@@ -11,8 +11,6 @@ PyTorch and NumPy alone.
     python benchmarks/deep_step.py [--device cuda] [--rounds N] [--batch B] [--per-matrix] [--json FILE]
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform

@@ -8,8 +8,6 @@ Nothing is timed.
     python benchmarks/first_order.py [PREFIX OF A SET ...]   # with prefixes nothing is recorded
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

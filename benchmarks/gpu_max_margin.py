@@ -11,16 +11,14 @@ The first line takes the three sets of `SETS`, with and without intercept. The s
 one set on the CPU, and sets scikit-learn's LinearSVC beside the solver.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
 import statistics
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+from timing import write
 
 import prgd
 from prgd.rows import Measure
@@ -229,9 +227,8 @@ def main() -> None:
         facts["sets"].append(measure(SETS[k], args))
     facts["overlapping"] = [overlapping(*one, args.device, args.seed) for one in overlaps]
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         name = "gpu_max_margin_sample.json" if args.liblinear else "gpu_max_margin.json"
-        (args.out / name).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        write(args.out / name, facts)
 
 
 if __name__ == "__main__":

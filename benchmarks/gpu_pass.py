@@ -7,10 +7,7 @@ a figure is a ratio of medians. A pass with a second direction has "second" in i
 Triton are enough.
 """
 
-from __future__ import annotations
-
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -23,6 +20,7 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
+from timing import write
 
 from prgd.losses import EXPONENTIAL, LOGISTIC
 from prgd.rows import Measure, TallyAt
@@ -232,10 +230,8 @@ def main() -> int:
         good &= show(cases[-1])
         print(f"    {time.perf_counter() - start:.0f} s", flush=True)
         if args.out:
-            args.out.mkdir(parents=True, exist_ok=True)
             facts = {"device": device, "torch": torch.__version__, "triton": triton.__version__}
-            record = json.dumps({**facts, "cases": cases}, indent=1)
-            (args.out / "gpu_pass.json").write_text(record + "\n", encoding="utf-8")
+            write(args.out / "gpu_pass.json", {**facts, "cases": cases})
     return 0 if good else 1
 
 

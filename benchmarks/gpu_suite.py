@@ -6,8 +6,6 @@ Most of the time goes into compiling kernels, so the parts run in processes of t
 check fails. NumPy and torch (and Triton, on CUDA) are enough; without CUDA it runs on the CPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

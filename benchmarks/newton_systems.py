@@ -6,8 +6,6 @@ digits, each through the origin and with an intercept. Nothing is timed.
     python benchmarks/newton_systems.py [PREFIX OF A SET ...]   # with prefixes nothing is recorded
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -9,8 +9,6 @@ Real sets are those of the folder PRGD_DATA, if it is named.
     python benchmarks/old_new.py --old DIR/src --new DIR/src [--only WORD ...] [--rounds N] [--threads N]
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

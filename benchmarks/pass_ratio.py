@@ -9,8 +9,6 @@ rows carry weight, or long, so that few do. All take turns, and a ratio is the m
 """
 
 # ruff: noqa: E402 - libraries read the number of threads when they are imported
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -10,8 +10,6 @@ proven again by `check`, off the clock, and the table says whether that succeeds
 """
 
 # ruff: noqa: E402 - libraries read the number of threads when they are imported
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

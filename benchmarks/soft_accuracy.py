@@ -9,8 +9,6 @@ iterations, so that it converges.
     python benchmarks/soft_accuracy.py [--sets SET ...] [--out FILE] [--write-docs]
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -13,8 +13,6 @@ are timed as a user makes them, checks of the data included.
 """
 
 # ruff: noqa: E402 - libraries read the number of threads when they are imported
-from __future__ import annotations
-
 from timing import machine, narrow, real, set_threads, write, write_table
 
 set_threads(1)

@@ -1,7 +1,5 @@
 """What the benchmarks share: turns, medians, threads, real sets, records, and the facts of the machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -70,7 +68,8 @@ def narrow(X: Any) -> Any:
 
 
 def write(file: Path, record: Any) -> None:
-    """Write a record."""
+    """Write a record, in a folder that is made if there is none."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -6,8 +6,6 @@
 Data come from the folder that PRGD_DATA names, else from scikit-learn and a generator.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,12 +4,12 @@ The paper's algorithms (GD, NGD, PRGD) and their peers run on engines that read 
 step; every run returns an interval that holds the largest margin.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prgd import algorithms, datasets, losses, norms, rows, schedules
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.core.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
+from prgd.core.errors import lazy_names as _lazy_names
 from prgd.maxmargin import BatchResult, max_margin, max_margin_batch, soft_margin
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
@@ -66,20 +66,7 @@ __all__ = [
 ]
 
 # Submodules that are imported when they are first asked for: what they need is slow to load.
-_SUBMODULES = ("deep", "estimators", "jax", "plots")
+_LATER = {"": ("deep", "estimators", "jax", "plots"), "estimators": ("MaxMarginClassifier", "PRGDClassifier")}
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
-
-    def __getattr__(name: str) -> Any:
-        """Import a submodule, or the estimators, which need scikit-learn, when they are asked for."""
-        if name in _SUBMODULES:
-            return import_module(f"{__name__}.{name}")
-        if name in ("MaxMarginClassifier", "PRGDClassifier"):
-            from prgd import estimators
-
-            return getattr(estimators, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+    __getattr__, __dir__ = _lazy_names(__name__, _LATER)

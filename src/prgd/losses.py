@@ -8,8 +8,6 @@ A new loss is a subclass here, an entry in `LOSSES`, and a branch in ``rows/_ker
 ``rows/gpu/_triton.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prgd.core.errors import missing_package
+from prgd.core.errors import optional_module
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.running.history import History
@@ -99,10 +98,7 @@ def draw_history(history: History, axes: Any = None) -> Any:
 
 def _matplotlib(module: str) -> Any:
     """Return a module of matplotlib, which not everybody has installed."""
-    try:
-        return import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise missing_package("A figure", "matplotlib", "report") from error
+    return optional_module(f"matplotlib.{module}", "A figure", "matplotlib", "report")
 
 
 def _draw(history: History, left: Any, right: Any) -> None:

@@ -1,7 +1,5 @@
 """The machine and the versions that a table of times belongs to."""
 
-from __future__ import annotations
-
 import os
 import platform
 from datetime import UTC, datetime

@@ -2,8 +2,6 @@
 
 # ruff: noqa: RUF012 - class attributes in benchopt's manner
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

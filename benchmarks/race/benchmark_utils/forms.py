@@ -1,7 +1,5 @@
 """The form in which a peer gets the rows; conversions are off the clock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,14 +13,14 @@ def density(X: Any) -> float:
     return X.nnz / (X.shape[0] * X.shape[1]) if sp.issparse(X) else 1.0
 
 
-def form_is_pointless(X: Any, form: str) -> str | None:
-    """Return why this form of X need not be tried, or None."""
+def form_is_pointless(X: Any, form: str) -> tuple[bool, str | None]:
+    """Return whether this form of X need not be tried, and why."""
     share = np.count_nonzero(X) / X.size if not sp.issparse(X) else density(X)
     if form == "dense" and share < THIN:
-        return f"dense rows: only {share:.1%} of the entries are filled"
+        return True, f"dense rows: only {share:.1%} of the entries are filled"
     if form == "sparse" and share > THICK:
-        return f"sparse rows: {share:.0%} of the entries are filled"
-    return None
+        return True, f"sparse rows: {share:.0%} of the entries are filled"
+    return False, None
 
 
 def as_form(X: Any, form: str) -> Any:

@@ -1,7 +1,5 @@
 """Find and load the files of the race: solvers, datasets, the objective."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -5,8 +5,6 @@ dual: ``min a^T Z Z^T a / 2 - sum a`` with ``a >= 0`` (and ``y^T a = 0`` with an
 The Gram matrix of the dual is computed on the clock.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The race: certificates first, then every peer on every case, resumable row by row."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

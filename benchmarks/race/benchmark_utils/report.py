@@ -1,7 +1,5 @@
 """Tables for the terminal and for Markdown, and the page of performance profiles."""
 
-from __future__ import annotations
-
 import html
 import io
 from collections.abc import Iterable
@@ -11,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .score import AIMS, OURS, Case, Scores, power, profile, summarise, three_digits, verdict
+from .score import AIMS, OURS, Scores, power, profile, summarise, three_digits, verdict
 from .sweep import show
 
 # Okabe and Ito's colours, told apart with any colour vision; ours is the black line
@@ -269,15 +267,3 @@ def _html(title: str, head: list[str], lines: Lines) -> str:
     return (
         f'<h2>{html.escape(title)}</h2>\n<div class="wide"><table>\n{row(head, "th")}\n{body}\n</table></div>'
     )
-
-
-__all__ = [
-    "Case",
-    "docs_part",
-    "figure",
-    "markdown",
-    "print_all",
-    "print_table",
-    "write_between",
-    "write_page",
-]

@@ -1,7 +1,5 @@
 """From runs to times, from times to ratios and verdicts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The three base classes: benchopt's own when benchopt drives, else the little of them that is used here."""
 
-from __future__ import annotations
-
 import sys
 from itertools import product
 from typing import Any, ClassVar
@@ -43,6 +41,20 @@ else:
             return False, None
 
 
+class ModelSolver(BaseSolver):
+    """A model of scikit-learn; a subclass sets it in ``set_objective``, with the X and y of its fit."""
+
+    requirements: ClassVar[list[str]] = ["scikit-learn"]
+    sampling_strategy = "run_once"
+
+    def run(self, _: Any) -> None:
+        self.model.fit(self.X, self.y)
+
+    def get_result(self) -> dict[str, Any]:
+        w = self.model.coef_
+        return {"w": (w.toarray() if hasattr(w, "toarray") else w)[0]}
+
+
 def ladders(solver: type) -> list[list[dict[str, Any]]]:
     """Return the sweep of a solver: one ladder for each choice of the other parameters.
 
@@ -64,5 +76,6 @@ __all__ = [
     "BaseDataset",
     "BaseObjective",
     "BaseSolver",
+    "ModelSolver",
     "ladders",
 ]

@@ -1,7 +1,5 @@
 """Walk the ladders of one peer on one set, leaving out what cannot win."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable

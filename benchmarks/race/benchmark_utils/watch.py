@@ -1,7 +1,5 @@
 """Watch one run of a first-order method: when its margin passes each target, and when to give it up."""
 
-from __future__ import annotations
-
 import math
 import time
 from bisect import bisect_left

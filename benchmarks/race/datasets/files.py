@@ -2,8 +2,6 @@
 
 # ruff: noqa: RUF012 - class attributes in benchopt's manner
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

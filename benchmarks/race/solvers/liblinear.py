@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from benchmark_utils.forms import as_form, form_is_pointless
-from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, BaseSolver
+from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, ModelSolver
 
 
-class Solver(BaseSolver):
+class Solver(ModelSolver):
     name = "LIBLINEAR"
     mark = "penalises its intercept"
-    requirements = ["scikit-learn"]
-    sampling_strategy = "run_once"
     parameters = {
         "intercept_scaling": [1.0, 10.0, 3.0, 100.0],
         "form": ["sparse", "dense"],
@@ -32,8 +30,7 @@ class Solver(BaseSolver):
             return True, "without an intercept there is nothing to scale"
         if self.intercept_scaling != 1.0 and self.parameters["C"][0] != self.C:
             return True, "the smaller C is tried at scaling 1 only"
-        reason = form_is_pointless(X, self.form)
-        return reason is not None, reason
+        return form_is_pointless(X, self.form)
 
     def set_objective(self, X: Any, y: Any, fit_intercept: bool) -> None:
         from sklearn.svm import LinearSVC
@@ -49,9 +46,3 @@ class Solver(BaseSolver):
             intercept_scaling=self.intercept_scaling,
             random_state=0,
         )
-
-    def run(self, _: Any) -> None:
-        self.model.fit(self.X, self.y)
-
-    def get_result(self) -> dict[str, Any]:
-        return {"w": self.model.coef_[0]}

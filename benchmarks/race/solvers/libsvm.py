@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import scipy.sparse as sp
 from benchmark_utils.forms import as_form, form_is_pointless, mirrored
-from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, BaseSolver
+from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, ModelSolver
 
 
-class Solver(BaseSolver):
+class Solver(ModelSolver):
     name = "LIBSVM"
-    requirements = ["scikit-learn"]
-    sampling_strategy = "run_once"
     parameters = {
         "form": ["dense", "sparse"],
         "C": [1e10],
@@ -27,8 +24,7 @@ class Solver(BaseSolver):
     rung = "tol"
 
     def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
-        reason = form_is_pointless(X, self.form)
-        return reason is not None, reason
+        return form_is_pointless(X, self.form)
 
     def set_objective(self, X: Any, y: Any, fit_intercept: bool) -> None:
         from sklearn.svm import SVC
@@ -37,10 +33,3 @@ class Solver(BaseSolver):
         self.X, self.y = (X, y) if fit_intercept else mirrored(X, y)
         max_iter = MAX_ITERATIONS if IS_BENCHOPT else -1
         self.model = SVC(kernel="linear", C=self.C, tol=self.tol, cache_size=2000, max_iter=max_iter)
-
-    def run(self, _: Any) -> None:
-        self.model.fit(self.X, self.y)
-
-    def get_result(self) -> dict[str, Any]:
-        w = self.model.coef_
-        return {"w": (w.toarray() if sp.issparse(w) else w)[0]}

@@ -7,13 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from benchmark_utils.forms import as_form, density
-from benchmark_utils.shapes import BaseSolver
+from benchmark_utils.shapes import ModelSolver
 
 
-class Solver(BaseSolver):
+class Solver(ModelSolver):
     name = "logistic regression"
-    requirements = ["scikit-learn"]
-    sampling_strategy = "run_once"
     parameters = {
         "method": ["lbfgs", "newton-cholesky"],
         "tol": [1e-8],
@@ -35,9 +33,3 @@ class Solver(BaseSolver):
         self.model = LogisticRegression(
             C=self.C, tol=self.tol, max_iter=1_000_000, fit_intercept=fit_intercept, solver=self.method
         )
-
-    def run(self, _: Any) -> None:
-        self.model.fit(self.X, self.y)
-
-    def get_result(self) -> dict[str, Any]:
-        return {"w": self.model.coef_[0]}

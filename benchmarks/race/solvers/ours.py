@@ -20,8 +20,7 @@ class Solver(BaseSolver):
     uses_max_margin = True
 
     def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
-        reason = form_is_pointless(X, self.form)
-        return reason is not None, reason
+        return form_is_pointless(X, self.form)
 
     def set_objective(self, X: Any, y: Any, fit_intercept: bool) -> None:
         self.X, self.y, self.fit_intercept = as_form(X, self.form), y, fit_intercept

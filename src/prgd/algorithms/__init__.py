@@ -8,8 +8,6 @@ Other packages add algorithms by the entry point ``prgd.algorithms``, which name
 classes; `find_algorithm`, the command line and ``prgd.algorithms.NAME`` find these too.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points

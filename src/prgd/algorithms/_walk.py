@@ -3,8 +3,6 @@
 A pass is the kernel of `prgd.rows`, so a step here has the sums of a step by `Problem.at`, bit by bit.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

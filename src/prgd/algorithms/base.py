@@ -11,8 +11,6 @@ then projected to the ball of radius R_k; or it is a rescaling, ``w <- R_k w / |
 norm. `walk` takes many over small dense rows, by the compiled loop of ``_walk.py``: the same, bit by bit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Nesterov acceleration of the dual problem."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

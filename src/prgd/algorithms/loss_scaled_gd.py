@@ -1,7 +1,5 @@
 """Gradient descent with aggressive, loss-scaled steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

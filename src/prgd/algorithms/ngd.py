@@ -1,7 +1,5 @@
 """Normalized gradient descent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

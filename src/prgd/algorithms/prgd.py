@@ -1,7 +1,5 @@
 """Progressive rescaling gradient descent: Algorithm 1 of the paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Progressive-rescaling Newton: radii grow in phases, and Newton's method solves each of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar

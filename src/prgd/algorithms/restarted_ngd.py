@@ -1,7 +1,5 @@
 """Normalized gradient descent with momentum that is restarted when the dual vector grows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Steepest descent on log L in any norm: sign descent, coordinate descent, spectral descent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

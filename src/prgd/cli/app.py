@@ -1,7 +1,5 @@
 """Assemble the command line: every file of this folder that defines ``<stem>_command`` is a command."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """What the commands share: options, one-line errors, the printed table. Quick to import."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import math

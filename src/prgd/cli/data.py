@@ -1,7 +1,5 @@
 """Open what the argument DATA of a command names: a built-in data set, a file, or files on a cluster."""
 
-from __future__ import annotations
-
 import csv
 import difflib
 import re

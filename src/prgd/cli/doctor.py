@@ -1,7 +1,5 @@
 """The command ``prgd doctor``: what is installed, devices, threads and the kernel cache. Quick to import."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """The command ``prgd fit``. It holds no mathematics, and is quick to import."""
 
-from __future__ import annotations
-
 import sys
 import time
 from contextlib import ExitStack

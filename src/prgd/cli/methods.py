@@ -4,8 +4,6 @@ A field ``its_field`` of an algorithm is the option ``--its-field``. Its help is
 docstring of the class. Numbers and flags are read by Typer; a schedule arrives as text.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import re

@@ -4,8 +4,6 @@
 without metadata is described by its entry in the docstring of the class.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping

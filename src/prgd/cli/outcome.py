@@ -1,7 +1,5 @@
 """What a command says of its outcome: the lines of the table, the JSON object and the exit code."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

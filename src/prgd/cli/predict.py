@@ -1,7 +1,5 @@
 """The command ``prgd predict``."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections import Counter

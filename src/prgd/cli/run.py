@@ -1,7 +1,5 @@
 """The command ``prgd run``. It holds no mathematics, and is quick to import."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

@@ -9,8 +9,6 @@ Higham (2002), Accuracy and Stability of Numerical Algorithms, section 3.1; Dekk
 technique for extending the available precision.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

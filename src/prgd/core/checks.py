@@ -5,8 +5,6 @@ A value is written as its name, optionally followed by a colon and its fields in
 optimizers accept the same text.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import math

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -123,31 +124,40 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
     )
 
 
+def optional_module(name: str, what: str, package: str, extra: str) -> Any:
+    """Return a module that not everybody has installed, or raise the error of `missing_package`."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise missing_package(what, package, extra) from error
+
+
 def lazy_names(
-    package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
-) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package that imports the module of a name at its first use.
+    package: str, modules: Mapping[str, Sequence[str]], *, needs: tuple[str, ...] = (), extra: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and ``__dir__`` of a package that imports a module at its first use.
 
     Parameters
     ----------
     package : str, dotted name of the package.
-    modules : mapping from public names to their modules inside of the package.
+    modules : mapping from modules inside of the package to their public names; "" names modules themselves.
     needs : tuple of str, packages without which the modules cannot be imported.
     extra : str, extra of prgd that installs them.
     """
+    homes = {name: module for module, names in modules.items() for name in names}
 
     def get(name: str) -> Any:
-        if name not in modules:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(f"{package}.{modules[name]}")
+            module = import_module(f"{package}.{homes[name] or name}")
         except ModuleNotFoundError as error:
             if error.name not in needs:
                 raise
             raise missing_package(package, error.name, extra) from error
-        return getattr(module, name)
+        return getattr(module, name) if homes[name] else module
 
-    return get
+    return get, lambda: sorted({*vars(sys.modules[package]), *homes})
 
 
 def paper_hint(what: str) -> str:

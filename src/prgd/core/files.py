@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, when to save them, and archives that are read to their end."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os

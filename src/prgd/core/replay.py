@@ -1,7 +1,5 @@
 """Work on tensors that stay in place, launched as one CUDA graph instead of kernel by kernel."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 The memory of the machine is here too, and the seconds that work may take, however deep its calls go.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import threading

@@ -1,7 +1,5 @@
 """The types of arrays and vectors that every room shares."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,10 +1,9 @@
 """The paper's data sets: the two-dimensional ones, where w_star = e_1, and those of scikit-learn's files."""
 
-from __future__ import annotations
-
 import math
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -210,9 +209,7 @@ def _all_digits() -> tuple[Array, Array]:
 
     Importing scikit-learn would take longer than all else that a first `prgd fit digits:0,1` does.
     """
-    package = find_spec("sklearn")
-    if package is None or package.origin is None:
-        raise ModuleNotFoundError("The digits come with scikit-learn: pip install scikit-learn.")
+    package: Any = find_spec("sklearn")
     table = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
     return table[:, :-1], table[:, -1]
 

@@ -36,12 +36,7 @@ _MODULES = {
     "optim.prgd": ("PRGD",),
     "optim.running_loss": ("TrainingWarning",),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted(_HOMES)
+__all__ = sorted(name for names in _MODULES.values() for name in names)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-    __getattr__ = lazy_names(__name__, _HOMES, needs=("torch",), extra="deep")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES, needs=("torch",), extra="deep")

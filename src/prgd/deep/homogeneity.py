@@ -1,7 +1,5 @@
 """Homogeneity of a network in its parameters: the degree, and the modules that break homogeneity."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The normalized margin of a network over a data set, with its distribution."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prgd.estimators.prgd_classifier import PRGDClassifier
 
 __all__ = ["MaxMarginClassifier", "PRGDClassifier"]
-_FILES = {"MaxMarginClassifier": "max_margin", "PRGDClassifier": "prgd_classifier"}
+_FILES = {"max_margin": ("MaxMarginClassifier",), "prgd_classifier": ("PRGDClassifier",)}
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
-    __getattr__ = lazy_names(__name__, _FILES, needs=(), extra="")
+    __getattr__, __dir__ = lazy_names(__name__, _FILES)

@@ -1,7 +1,5 @@
 """MaxMarginClassifier: the certified maximum-margin solver as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

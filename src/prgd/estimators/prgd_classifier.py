@@ -1,7 +1,5 @@
 """PRGDClassifier: Algorithm 1 after a warm-up, as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce

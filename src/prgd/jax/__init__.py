@@ -14,18 +14,11 @@ if TYPE_CHECKING:
     from prgd.jax.rescaling import check as check
     from prgd.jax.rescaling import progressive_rescale as progressive_rescale
 
-_HOMES = {
-    "RescaleState": "rescaling",
-    "check": "rescaling",
-    "normalize_by_loss": "algorithm",
-    "prgd": "algorithm",
-    "progressive_rescale": "rescaling",
+_MODULES = {
+    "algorithm": ("normalize_by_loss", "prgd"),
+    "rescaling": ("RescaleState", "check", "progressive_rescale"),
 }
-__all__ = sorted(_HOMES)
+__all__ = sorted(name for names in _MODULES.values() for name in names)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-    __getattr__ = lazy_names(__name__, _HOMES, needs=("jax", "jaxlib", "optax"), extra="jax")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES, needs=("jax", "jaxlib", "optax"), extra="jax")

@@ -1,7 +1,5 @@
 """Algorithm 1 as an optax optimizer: progressive rescaling around SGD, and the division by the loss."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """What JAX's arrays need to be checked, measured and scaled: blocks of a tree with norms, dtypes, losses."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any, Literal
 

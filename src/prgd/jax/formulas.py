@@ -5,8 +5,6 @@ begins, and a float32 formula would round some of them to a neighbour: they come
 that the schedule itself returns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -17,7 +15,6 @@ import numpy as np
 
 from prgd.core.checks import time_after
 from prgd.schedules import (
-    Constant,
     Every,
     ExplicitRadii,
     Geometric,
@@ -55,8 +52,6 @@ def radius_formula(radius: Any) -> RadiusFormula:
     if isinstance(R, Polynomial):
         shift, scale, a, cap = R.shift, R.scale, R.a, R.cap
         return lambda k, R_0: jnp.minimum(R_0 * (shift + k.astype(R_0.dtype) / scale) ** a, _held(cap, R_0))
-    if isinstance(R, Constant):
-        return lambda k, R_0: R_0
     if isinstance(R, ExplicitRadii):
         radii = np.array(R.radii)
         return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]

@@ -1,7 +1,5 @@
 """Progressive rescaling as an optax transformation around any other one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 

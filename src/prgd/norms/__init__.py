@@ -19,8 +19,6 @@ columns    sum of the l2 norms of columns       steepest descent, a feature at a
 The last four are norms of weight matrices, which have a row for each class.
 """
 
-from __future__ import annotations
-
 from prgd.norms.base import L2, NORMS, Norm, as_norm
 from prgd.norms.base import moderate as moderate
 from prgd.norms.base import norm as norm

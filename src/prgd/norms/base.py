@@ -1,7 +1,5 @@
 """What every norm answers, and the Euclidean norm, without overflow or underflow."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """Norms of the entries of w, whatever its shape: l1, l-infinity and l_p; l2 is in `prgd.norms.base`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

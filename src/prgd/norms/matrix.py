@@ -4,8 +4,6 @@ The certified ends of the spectral and the nuclear norm do not trust the singula
 LAPACK returns. Its factors are taken as any matrices, and what they leave of W is bounded (`distance_above`).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

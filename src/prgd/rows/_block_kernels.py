@@ -8,8 +8,6 @@ as without the other direction.
 only kernels call are not cached on disk: the kernel's cache holds their code.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba as nb

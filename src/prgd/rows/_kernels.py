@@ -11,8 +11,6 @@ compiles the branch of its own kind alone. Functions that only kernels call are 
 kernel's cache holds their code.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

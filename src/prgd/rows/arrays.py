@@ -3,8 +3,6 @@
 NumPy and SciPy (`PlainRows`) answer queries without a kernel, and all rare queries about small rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise

@@ -60,8 +60,8 @@ def times_signs(block: Any, signs: Signs) -> Any:
     return block
 
 
-def row_norms(block: Any) -> Array:
-    """Return the norms of gathered rows, also if their squares leave the floating range.
+def row_norms(block: Any) -> Any:
+    """Return the norms of gathered rows, where the rows lie, also if their squares leave the floating range.
 
     The norm of a row with an entry that is infinite or NaN is one of these.
 
@@ -71,21 +71,22 @@ def row_norms(block: Any) -> Array:
     array([5.e-200, 5.e+000, 5.e+300])
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        squares = row_squares(block)
-        norms = np.sqrt(squares)
+        squares = _squares(block)
+        norms = squares**0.5
         # Entries that count are scaled by a power of two so that their squares lie in the floating range.
         for is_outside, factor in ((squares < _MIN_SQUARE, 2.0**600), (~(squares < _MAX_SQUARE), 2.0**-600)):
             if is_outside.any():
-                norms[is_outside] = np.sqrt(row_squares(block[is_outside] * factor)) / factor
+                norms[is_outside] = _squares(block[is_outside] * factor) ** 0.5 / factor
     return norms
 
 
 def non_finite_entry(block: Any) -> tuple[int, int] | None:
     """Return the row and column of the first entry that is NaN or infinite, None if all are finite."""
-    at = np.flatnonzero(~np.isfinite(block if isinstance(block, np.ndarray) else block.data))[:1]
+    block = block if is_sparse(block) else to_host(block)
+    at = np.flatnonzero(~np.isfinite(block.data if is_sparse(block) else block))[:1]
     if at.size == 0:
         return None
-    if isinstance(block, np.ndarray):
+    if not is_sparse(block):
         row, column = divmod(int(at[0]), block.shape[1])
         return row, column
     return int(np.searchsorted(block.indptr, at[0], side="right")) - 1, int(block.indices[at[0]])
@@ -99,11 +100,15 @@ def divide_by_power(block: Any, exponent: int) -> None:
 
 
 def row_squares(block: Any) -> Array:
-    """Return the squared norms of gathered rows."""
+    """Return the squared norms of gathered rows as a NumPy array."""
+    return to_host(_squares(block))
+
+
+def _squares(block: Any) -> Any:
     if isinstance(block, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", block, block))
+        return np.einsum("ij,ij->i", block, block)
     if not is_sparse(block):
-        return to_host(namespace(block).linalg.vector_norm(block, dim=1) ** 2)
+        return namespace(block).linalg.vector_norm(block, dim=1) ** 2
     sums, is_filled = np.zeros(block.shape[0]), np.diff(block.indptr) > 0
     if is_filled.any():  # reduceat gives an empty row the number after it
         sums[is_filled] = np.add.reduceat(block.data**2, block.indptr[:-1][is_filled])
@@ -150,9 +155,9 @@ class Measure(Query[Measurement]):
         parts = []
         for at, block in rows.blocks(max(1, BLOCK_ENTRIES // rows.row_entries)):
             norms = row_norms(block)
-            if not np.isfinite(norms).all() and (place := non_finite_entry(block)):
+            if not (norms < math.inf).all() and (place := non_finite_entry(block)):
                 raise NotFiniteError(at.start + place[0], place[1])
-            parts.append(Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0))))
+            parts.append(Measurement(float(norms.max()), int((norms == 0.0).sum())))
         return self.merge(parts)
 
     def merge(self, parts: Sequence[Measurement]) -> Measurement:

@@ -5,8 +5,6 @@ rounded by NumPy without a word, and the bounds would be about other rows. Text 
 a CSV or LIBSVM file means the nearest float64, as everywhere, and only the text of an integer must be exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

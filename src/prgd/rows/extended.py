@@ -1,7 +1,5 @@
 """Rows extended by a column of their own each: the soft margin as a hard one."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -7,7 +7,7 @@ numbered ``i K + j``; those of a row with its own class do not exist, and their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from prgd.core.arithmetic import compensated_bound, like, namespace, to_host, two_sum
-from prgd.core.types import Array, Indices
-from prgd.rows.base import Block, LeafRows, Query, places_within
+from prgd.core.types import Array
+from prgd.rows.base import Block, LeafRows, places_within
 from prgd.rows.blocks import is_sparse
 from prgd.rows.labels import Labels
 from prgd.rows.queries import (
@@ -24,8 +24,8 @@ from prgd.rows.queries import (
     AccurateAt,
     MarginsAt,
     Smallest,
+    SmallestQuery,
     TallyAt,
-    merge_smallest,
     smallest_of,
     weigh,
 )
@@ -46,15 +46,10 @@ def pair_margins(rows: LeafRows, W: Array, intercept: Array | None, labels: Labe
         products = np.concatenate(
             [to_host(block @ (W.T if is_sparse(block) else like(block, W.T))) for _, block in blocks]
         )
-        return margins_of(products if intercept is None else products + intercept, labels.codes)
-
-
-def margins_of(products: Array, codes: Any) -> Array:
-    """Return the margins of pairs from the products of rows and classes."""
-    at = np.arange(len(products))
-    with np.errstate(over="ignore", invalid="ignore"):
-        margins = products[at, codes][:, None] - products
-    margins[at, codes] = np.inf
+        products = products if intercept is None else products + intercept
+        own = np.arange(len(products)), labels.codes
+        margins = products[own][:, None] - products
+    margins[own] = np.inf
     return np.asarray(margins)
 
 
@@ -178,17 +173,13 @@ class JointAccurateAt(AccurateAt):
 
 
 @dataclass(frozen=True, eq=False)
-class JointSmallestAt(Query[tuple[Smallest, ...]]):
+class JointSmallestAt(SmallestQuery):
     """Find the ``max_rows`` pairs of smallest margin, of all pairs or of each pair of classes.
 
     The group of class k against class j is the group ``k K + j``. Pairs ``without`` (ascending) count in
     `Smallest.smallest` only, and rows of sample weight 0 nowhere.
     """
 
-    w: Array
-    max_rows: int
-    by_class: bool
-    without: Indices
     intercept: Array  # one number for each class, added to the products
     first: int = 0  # index of the first row that this query is about
     is_accurate: bool = False  # margins are lower bounds by compensated products
@@ -215,11 +206,8 @@ class JointSmallestAt(Query[tuple[Smallest, ...]]):
         rest = np.isfinite(flat)
         rest[self.without] = False
         if not self.by_class:
-            return (
-                smallest_of(
-                    flat, np.flatnonzero(rest), self.max_rows, float(flat.min(initial=np.inf)), first
-                ),
-            )
+            smallest = float(flat.min(initial=np.inf))
+            return (smallest_of(flat, np.flatnonzero(rest), self.max_rows, smallest, first),)
         found = []
         for k in range(K):
             rows = np.flatnonzero(codes == k)
@@ -228,7 +216,3 @@ class JointSmallestAt(Query[tuple[Smallest, ...]]):
                 smallest = float(flat[pairs].min(initial=np.inf)) if j != k else np.inf
                 found.append(smallest_of(flat, pairs[rest[pairs]], self.max_rows, smallest, first))
         return tuple(found)
-
-    def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
-        """Keep the smallest of all parts."""
-        return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))

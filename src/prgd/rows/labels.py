@@ -55,9 +55,10 @@ class Labels:
     @classmethod
     def coded(cls, codes: Codes, classes: npt.NDArray[Any] | None, sample_weight: Array) -> Labels:
         """Take the place of each label in ``classes``; two classes become signs."""
-        if classes is None or classes.size == 2:
-            return cls(as_signs(codes, classes), sample_weight, classes)
-        return cls(np.ones(codes.size, np.int8), sample_weight, classes, codes)
+        signs = np.ones(codes.size, np.int8)
+        if classes is not None and classes.size == 2:
+            return cls(np.where(codes == 1, signs, -signs), sample_weight, classes)
+        return cls(signs, sample_weight, classes, NO_CODES if classes is None else codes)
 
     @property
     def is_joint(self) -> bool:
@@ -126,13 +127,6 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view(np.ndarray)
     view.flags.writeable = False
     return view
-
-
-def as_signs(codes: Codes, classes: npt.NDArray[Any] | None) -> Signs:
-    """Return codes of two classes as -1 and +1; all +1 if the rows are z_i already."""
-    if classes is None:
-        return np.ones(codes.size, np.int8)
-    return np.where(codes == 1, 1, -1).astype(np.int8)
 
 
 def read_codes(

@@ -191,17 +191,27 @@ class AccurateAt(Query[Accurate]):
 
 
 @dataclass(frozen=True, eq=False)
-class SmallestAt(Query[tuple[Smallest, ...]]):
+class SmallestQuery(Query[tuple[Smallest, ...]]):
+    """Find the smallest margins along w, at most ``max_rows`` of each group."""
+
+    w: Array
+    max_rows: int
+    by_class: bool
+    without: Indices
+
+    def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
+        """Keep the smallest of all parts."""
+        return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestAt(SmallestQuery):
     """Find the ``max_rows`` rows of smallest ``<w, z_i>``, of all rows or of each class.
 
     Rows ``without`` (ascending) count in `Smallest.smallest` only, and rows of sample weight 0 nowhere. The
     answer does not grow with n.
     """
 
-    w: Array
-    max_rows: int
-    by_class: bool
-    without: Indices
     first: int = 0  # index of the first row that this query is about
     # With a number here, margins are lower bounds of ``y_i (<w, x_i> + near)`` by compensated products.
     near: float | None = None
@@ -238,10 +248,6 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
             smallest = float(margins[group].min(initial=np.inf))
             found.append(smallest_of(margins, outside, self.max_rows, smallest, self.first))
         return tuple(found)
-
-    def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
-        """Keep the smallest of all parts."""
-        return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))
 
 
 def smallest_of(margins: Array, places: Indices, max_rows: int, smallest: float, first: int) -> Smallest:

@@ -1,7 +1,5 @@
 """The only loop over algorithms: `prgd.run` drives one, certifies every step and shows it to observers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext

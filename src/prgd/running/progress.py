@@ -1,7 +1,5 @@
 """A live line on a terminal while long work goes on: nothing is shown if output is piped."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Scores of rows by hyperplanes, and the classes that they predict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

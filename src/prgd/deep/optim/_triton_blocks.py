@@ -18,12 +18,6 @@ from torch import Tensor
 BLOCK = 4096  # numbers of a chunk: with 8 warps, four loads of 16 bytes a thread
 WARPS = 8
 _VECTOR_BYTES = 16  # largest load of one thread
-_DTYPES = {
-    torch.float64: tl.float64,
-    torch.float32: tl.float32,
-    torch.float16: tl.float16,
-    torch.bfloat16: tl.bfloat16,
-}
 
 
 @triton.jit
@@ -153,10 +147,12 @@ class BlockKernels:
         self._launch(move_kernel, self._owners, sums, len(self._chunks) // 3, radii, rates, hold)
 
     def _launch(self, kernel: Any, *arguments: Any) -> None:
+        # Triton's types have the names of those of torch.
+        values, sums = (getattr(tl, str(kind).removeprefix("torch.")) for kind in (self._dtype, self._sum))
         with torch.cuda.device_of(self._at):
             kernel[(len(self._owners),)](
-                self._at[0], self._at[-1], self._counts, *arguments, DTYPE=_DTYPES[self._dtype],
-                SUM=_DTYPES[self._sum], ALIGNED=self._is_aligned, BLOCK=BLOCK, num_warps=WARPS,
+                self._at[0], self._at[-1], self._counts, *arguments, DTYPE=values,
+                SUM=sums, ALIGNED=self._is_aligned, BLOCK=BLOCK, num_warps=WARPS,
             )  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:  # A copy has tensors at other addresses.

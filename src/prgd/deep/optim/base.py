@@ -1,7 +1,5 @@
 """The base optimizer of GD, NGD and PRGD: checks of what is given, the default SGD, and fused optimizers."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Iterable

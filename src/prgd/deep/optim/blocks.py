@@ -1,7 +1,5 @@
 """Parameters in blocks, each with a norm of its own: all together, group by group, or matrix by matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

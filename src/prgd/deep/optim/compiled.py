@@ -5,8 +5,6 @@ whether a step is skipped. One operator keeps all of that out of the graph: ther
 graph and nothing that changes from step to step, so a step is compiled once, and its numbers are the same.
 """
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 from weakref import WeakValueDictionary

@@ -6,8 +6,6 @@ step that `GradScaler` skipped), although Lightning calls ``zero_grad`` between 
 pass.
 """
 
-from __future__ import annotations
-
 import copy
 from collections import OrderedDict
 from collections.abc import Callable

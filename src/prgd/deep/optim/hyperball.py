@@ -1,7 +1,5 @@
 """PRGDSGD and PRGDAdamW: relative steps, by flat arguments as in ``cls(params, lr=...)``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar
 

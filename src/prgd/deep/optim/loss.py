@@ -5,8 +5,6 @@ A network with margins in the hundreds has a loss below the range of float32, an
 ``log L`` with ``loss_scaled=False``, and the optimizer divides by nothing.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

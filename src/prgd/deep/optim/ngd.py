@@ -1,7 +1,5 @@
 """GD and NGD as PyTorch optimizers around any base optimizer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from prgd.deep.optim.wrapper import Params, Wrapper

@@ -1,7 +1,5 @@
 """PRGD (Algorithm 1) as a PyTorch optimizer around any base optimizer."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch

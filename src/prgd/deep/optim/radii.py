@@ -1,7 +1,5 @@
 """The radii R_k of an optimizer's blocks: on the host where the schedule is, and on the device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Real

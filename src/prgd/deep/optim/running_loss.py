@@ -1,7 +1,5 @@
 """The running mean of the losses, and what follows from it: cautious steps and warnings."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

@@ -6,8 +6,6 @@ on which it is sharded, so every process gets the value of the whole vector.
 On a fast device a step of an optimizer costs as much as its launches: count them before adding one.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

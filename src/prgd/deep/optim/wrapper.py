@@ -1,7 +1,5 @@
 """The mechanics that GD, NGD and PRGD share: base optimizer, division by the loss, skipped steps, state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import Any, Literal

@@ -11,7 +11,7 @@ import concurrent.futures
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +31,7 @@ from prgd.rows.out_of_core import ChunkedRows
 _POLL_S = 2.0  # seconds between two questions whether workers are there, while a pass takes long
 
 
-class ClusterRows(Rows):
+class ClusterRows(Rows, AbstractContextManager[Any]):
     """Rows of persisted partitions on the workers of a Dask cluster; made by `open_cluster`.
 
     A pass sends w to every partition and gets 6 + d numbers back from each, for each class. Labels stay on
@@ -77,9 +77,6 @@ class ClusterRows(Rows):
         """Let the partitions go, and end the cluster if it was started for these rows."""
         self._partitions.clear()
         self._owned.close()
-
-    def __enter__(self) -> ClusterRows:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -1,7 +1,5 @@
 """`open_cluster`: from files, Dask collections and delayed blocks to partitions that fit together."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections import Counter
@@ -14,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.checks import check_positive
-from prgd.core.errors import missing_package
+from prgd.core.errors import optional_module
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
@@ -126,20 +124,17 @@ def open_cluster(
 
 def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     """Return a client; what is started for it is added to ``owned``."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise missing_package("Reading rows on a cluster", "dask", "cluster") from error
+    distributed = optional_module("distributed", "Reading rows on a cluster", "dask", "cluster")
     if client is None:
         # Errors are raised here; workers would write tracebacks too, e.g. of a heartbeat that is cut off.
-        cluster = LocalCluster(
+        cluster = distributed.LocalCluster(
             threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
         )
         owned.callback(cluster.close)
-        client = Client(cluster)
+        client = distributed.Client(cluster)
     elif isinstance(client, str):
         try:
-            client = Client(client, timeout=timeout)
+            client = distributed.Client(client, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
             raise ConnectionError(
                 f"No Dask scheduler answered at {client} within {timeout:g} s. Check the address, or start "

@@ -4,8 +4,6 @@ Every function here is pure, so a scheduler may call it again on another worker 
 same answer bit for bit.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rows of torch tensors, on any device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from prgd.rows.base import Rows, register

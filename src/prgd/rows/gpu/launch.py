@@ -1,7 +1,5 @@
 """How the Triton kernels are laid over the device, and their launch."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -126,14 +124,7 @@ class Kernels:
         return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 
     def tally(
-        self,
-        w: Tensor | None,
-        loss: Loss,
-        by_class: bool,
-        *,
-        second: bool = False,
-        wide: bool = False,
-        plan: LaunchPlan | None = None,
+        self, w: Tensor | None, loss: Loss, by_class: bool, *, second: bool = False, wide: bool = False
     ) -> Tensor:
         """Enqueue a pass; the answer has shape (groups, 6 + d), each row as `_triton_merge` lays it out.
 
@@ -142,7 +133,7 @@ class Kernels:
         to the same tensor. On a GPU a pass is launched as one graph: its two kernels, launched one by one,
         would wait for the host for about 65 microseconds, a tenth of a pass over 2 GB.
         """
-        plan = plan or (self.wide_plan if wide else self.plan)
+        plan = self.wide_plan if wide else self.plan
         if loss == LOGISTIC:  # two masses take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
         key = loss, by_class, second, wide, plan

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prgd.core.errors import NotFiniteError
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
@@ -126,19 +125,7 @@ class TensorRows(LeafRows):
 
     @lazy
     def _measured(self) -> Measurement:
-        if self._sparse is not None:
-            return Measure().answer(self, self.labels)
-        largest, zeros = 0.0, 0
-        for at, part in self.blocks():
-            scale = part.abs().amax(dim=1)  # squares may leave the floating range
-            safe = torch.where(scale > 0.0, scale, 1.0)
-            norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
-            if not bool(torch.isfinite(norms).all()):
-                row = int((~torch.isfinite(norms)).int().argmax())
-                raise NotFiniteError(at.start + row, int((~torch.isfinite(part[row])).int().argmax()))
-            largest = max(largest, float(norms.max()))
-            zeros += int((norms == 0.0).sum())
-        return Measurement(largest, zeros)
+        return Measure().answer(self, self.labels)
 
     def blocks(
         self, max_rows: int | None = None, dtype: Any = torch.float64

@@ -1,7 +1,5 @@
 """What the readers of the formats share: the request, the answer, and the treatment of missing values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from prgd.core.checks import CellError, bad_cell
 from prgd.core.types import Array
 from prgd.rows.blocks import non_finite_entry
 from prgd.rows.exact import as_float
-from prgd.rows.readers.columns import Columns
+from prgd.rows.readers.columns import Columns, some
 from prgd.rows.readers.text import LabelArray
 
 MISSING = ("refuse", "drop", "mean")  # what is done about missing values
@@ -71,9 +69,9 @@ def ignored_note(file: Path, ignored: Sequence[str]) -> tuple[str, ...]:
     """Return the note on columns that a model does not use, if there are some."""
     if not ignored:
         return ()
-    listed = ", ".join(ignored[:10]) + (f", ... ({len(ignored)} in all)" if len(ignored) > 10 else "")
     return (
-        f"{file}: the model was not fitted on {listed}, which {'is' if len(ignored) == 1 else 'are'} ignored."
+        f"{file}: the model was not fitted on {some(ignored)}, which {'is' if len(ignored) == 1 else 'are'} "
+        "ignored."
         " If it has the labels in such a column, name the column with --label.",
     )
 

@@ -1,7 +1,5 @@
 """Which columns of a table are the features and which is the label: by name, by position, by default."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections import Counter
@@ -110,12 +108,15 @@ class Columns:
             raise ValueError(f"{file}: a column is named twice in the features. Name each one once.")
         if not features:
             raise ValueError(f"{file}: no column is left as a feature. {_listed(names)}")
-        own = tuple(names[j] for j in features)
+        own, wanted = tuple(names[j] for j in features), self.feature_names
         if not is_named:
             return Choice(label, features, None)
-        if self.feature_names is None or own == self.feature_names:
+        if wanted is None or own == wanted:
             return Choice(label, features, own)
-        return self._matched(file, names, label, features)
+        # A model takes the columns that it was fitted on, in its order.
+        chosen = [features[k] for k in match_names(wanted, own, str(file))]
+        used = set(chosen)
+        return Choice(label, chosen, wanted, tuple(names[j] for j in features if j not in used))
 
     def _label(self, file: Path | str, names: Sequence[str], kept: list[int], is_named: bool) -> int | None:
         if self.is_labelled and self.label is not None:
@@ -142,15 +143,6 @@ class Columns:
             )
         return usual[0]
 
-    def _matched(
-        self, file: Path | str, names: Sequence[str], label: int | None, features: list[int]
-    ) -> Choice:
-        """Return the columns that a model was fitted on, in its order."""
-        wanted = self.feature_names or ()
-        chosen = [features[k] for k in match_names(wanted, [names[j] for j in features], str(file))]
-        used = set(chosen)
-        return Choice(label, chosen, wanted, tuple(names[j] for j in features if j not in used))
-
 
 def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[int]:
     """Return the places of the ``wanted`` names among ``names``; an error lists those that are missing.
@@ -164,7 +156,7 @@ def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[
     if missing := [name for name in wanted if name not in places]:
         raise ValueError(
             f"{what} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted on: "
-            f"{_some(missing)}. {_listed(names)} Add these, or rename the columns that are theirs."
+            f"{some(missing)}. {_listed(names)} Add these, or rename the columns that are theirs."
         )
     counts = Counter(names)
     if len(set(wanted)) < len(wanted) or any(counts[name] > 1 for name in wanted):
@@ -194,7 +186,7 @@ def check_same_names(first: tuple[str, ...], other: tuple[str, ...] | None, what
         more = [name for name in other or () if name not in first]
         raise ValueError(
             f"All parts must have the same columns; of those of {first_of}, {what} lacks "
-            f"{_some(only) or 'none'}, and it has beside them {_some(more) or 'none'}."
+            f"{some(only) or 'none'}, and it has beside them {some(more) or 'none'}."
         )
 
 
@@ -229,9 +221,10 @@ def _instead(column: str, found: list[int], names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"Columns: {_some(names)}."
+    return f"Columns: {some(names)}."
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """Return the first names, and the number of all if there are more."""
     rest = f", ... ({len(names)} in all)" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + rest

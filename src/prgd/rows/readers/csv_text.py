@@ -1,7 +1,5 @@
 """Text tables (CSV, TSV and their kin), with or without a header, labels and compression."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -10,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,24 +38,13 @@ _SEPARATORS = "\t;,| "  # in the order in which the first line is searched for t
 _NAMED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
 
-class TextTable(NamedTuple):
-    """The columns of a text table, and its rows to come."""
-
-    line: int  # number of the first line that is not blank
-    names: list[str]
-    is_named: bool
-    chosen: Choice
-    records: Records
-
-
 def read_csv(wanted: Wanted) -> Found:
     """Return the rows and the labels, or None for labels if the table has none."""
-    file, table = wanted.file, _open(wanted)
-    line, names, at = table.line, table.names, table.chosen.label
-    features = table.chosen.features
+    line, names, is_named, chosen, records = _open(wanted)
+    file, at, features = wanted.file, chosen.label, chosen.features
     numbers = _Numbers(wanted, [names[j] for j in features])
     labels: list[str] = []
-    for line, cells in table.records:
+    for line, cells in records:
         _check_width(wanted, line, cells, len(names))
         if at is not None:
             labels.append(cells[at].strip())
@@ -70,8 +57,8 @@ def read_csv(wanted: Wanted) -> Found:
     if not numbers.lines:
         raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
     X = numbers.matrix()
-    notes = ignored_note(file, table.chosen.ignored)
-    if not table.is_named and at is not None and wanted.columns.label is None:
+    notes = ignored_note(file, chosen.ignored)
+    if not is_named and at is not None and wanted.columns.label is None:
         notes += (_label_note(file, at, labels),)
     y, unlabelled = (None, None) if at is None else _labels(labels)
     lines = numbers.lines
@@ -79,7 +66,7 @@ def read_csv(wanted: Wanted) -> Found:
     def place(row: int) -> str:
         return f"{file}, line {lines[row]}"
 
-    return Found(X, y, place, table.chosen.names, notes, unlabelled, numbers.names)
+    return Found(X, y, place, chosen.names, notes, unlabelled, numbers.names)
 
 
 def read_columns(wanted: Wanted) -> tuple[dict[str, npt.NDArray[Any]], Sequence[int]]:
@@ -235,8 +222,8 @@ def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
     )
 
 
-def _open(wanted: Wanted) -> TextTable:
-    """Return the columns of a table, and its rows to come."""
+def _open(wanted: Wanted) -> tuple[int, list[str], bool, Choice, Records]:
+    """Return the number of the first line, all names, whether a header has them, the choice, and the rows."""
     file, columns, separator = wanted.file, wanted.columns, _separator(wanted)
     records = _records(file, separator)
     line, first = next(records, (0, []))
@@ -254,7 +241,7 @@ def _open(wanted: Wanted) -> TextTable:
         names = _filled(first)
     else:
         records = chain([(line, first)], records)
-    return TextTable(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
+    return line, names, is_named, columns.choose(file, names, is_named=is_named), records
 
 
 def _filled(names: Sequence[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """From the path of a file to its rows, whole or as a source of parts; its ending tells the format."""
 
-from __future__ import annotations
-
 import io
 import re
 from contextlib import suppress
@@ -35,11 +33,8 @@ _SNIFFED = 2**16  # bytes that tell the format
 
 def read_file(wanted: Wanted, labels: Path | None, format: str | None) -> tuple[str, Found]:
     """Return the name of a data set, and its rows without missing values, labels, names and notes."""
+    stem, kind, wanted = format_of(wanted, format, labels)
     file = wanted.file
-    if file.is_dir():
-        check_file(file)
-    stem, kind = format_of(file, format)
-    check_options(wanted, kind, labels)
     check_file(file)
     found = _read(wanted, kind)
     if labels is not None:
@@ -63,8 +58,6 @@ def _read(wanted: Wanted, kind: str) -> Found:
         # LIBSVM text does not say how many columns there are: the last ones may be zero in every row.
         d = max(rows.n_features, wanted.columns.n_features or 0)
         return Found(replace(rows, n_features=d).tocsr(), rows.y, lambda row: f"{wanted.file}, row {row}")
-    if kind == "tsv":
-        wanted = wanted._replace(separator=wanted.separator or "tab")
     readers = {"npz": read_npz_file, "npy": read_npy, "parquet": read_parquet}
     return readers.get(kind, read_csv)(wanted)
 
@@ -90,8 +83,14 @@ def sniffed(content: bytes) -> str:
     return "csv" if is_table else "libsvm"
 
 
-def format_of(file: Path, format: str | None) -> tuple[str, str]:
-    """Return the name of the data set, and the format: the given one, or that of the file's ending."""
+def format_of(wanted: Wanted, format: str | None, labels: Path | None) -> tuple[str, str, Wanted]:
+    """Return the name of the data set, the format, and what is wanted of a file of that format.
+
+    The format is the given one, or that of the ending of the file's name.
+    """
+    file = wanted.file
+    if file.is_dir():
+        check_file(file)
     stem, ending, compression = file.stem, file.suffix.lower(), ""
     if ending in COMPRESSED:
         stem, ending, compression = Path(stem).stem, Path(stem).suffix.lower(), ending
@@ -106,7 +105,8 @@ def format_of(file: Path, format: str | None) -> tuple[str, str]:
     if format is None and ending == ".txt" and file.is_file():
         with open_stream(file) as stream, suppress(*BROKEN_STREAM):  # The reader names a broken stream.
             kind = sniffed(stream.read(_SNIFFED))
-    return stem, kind
+    check_options(wanted, kind, labels)
+    return stem, kind, wanted._replace(separator=wanted.separator or "tab") if kind == "tsv" else wanted
 
 
 def check_options(wanted: Wanted, kind: str, labels: Path | None) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.errors import missing_package
+from prgd.core.errors import optional_module
 from prgd.rows.readers.cells import Wanted
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.csv_text import read_columns
-from prgd.rows.readers.files import check_file, check_options, format_of
+from prgd.rows.readers.files import check_file, format_of
 from prgd.rows.readers.parquet import read_parquet_frame
 
 
@@ -45,10 +45,7 @@ class Frame:
 
     def complete(self, used: Sequence[str], *, drop: bool) -> Frame:
         """Return some of the columns; a missing value is an error that names its place, or drops its row."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise missing_package("A formula", "pandas", "formula") from error
+        pd = optional_module("pandas", "A formula", "pandas", "formula")
         frame = pd.DataFrame({name: self.columns[name] for name in used})
         missing = frame.isna().to_numpy()
         rows = missing.any(axis=1)
@@ -90,16 +87,11 @@ def load_frame(
     Frame
     """
     file = Path(path).expanduser()
-    if file.is_dir():
-        check_file(file)
-    stem, kind = format_of(file, format)
-    wanted = Wanted(file, Columns(), None, separator, decimal)
-    check_options(wanted, kind, None)
+    stem, kind, wanted = format_of(Wanted(file, Columns(), None, separator, decimal), format, None)
     if kind not in ("csv", "tsv", "parquet"):
         raise ValueError(f"{file}: a formula needs columns with names; give a CSV, TSV or Parquet file.")
     check_file(file)
     if kind == "parquet":
         return Frame(read_parquet_frame(file), stem, lambda row: f"{file}, row {row}")
-    separated = wanted if kind == "csv" else wanted._replace(separator=separator or "tab")
-    columns, lines = read_columns(separated)
+    columns, lines = read_columns(wanted)
     return Frame(columns, stem, lambda row: f"{file}, line {lines[row]}")

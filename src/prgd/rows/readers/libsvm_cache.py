@@ -1,7 +1,5 @@
 """LIBSVM text that is parsed once into a binary file, so that neither need fit in memory."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -120,11 +118,8 @@ def _write_cache(cache: Path, text: Path, key: str) -> None:
                 content = np.ascontiguousarray(part, dtype=kind).data
                 header["checksum"] = zlib.crc32(content, header["checksum"])
                 out.write(content)
-            header["arrays"][name] = [
-                np.dtype(kind).str,
-                start,
-                (out.tell() - start) // np.dtype(kind).itemsize,
-            ]
+            count = (out.tell() - start) // np.dtype(kind).itemsize
+            header["arrays"][name] = [np.dtype(kind).str, start, count]
             out.write(bytes(-out.tell() % 8))
 
         copy("data", np.float64, _parts(data, np.float64))

@@ -1,7 +1,5 @@
 """NPY files, read whole or in parts at every pass, and NPZ archives of X and y, dense or CSR."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

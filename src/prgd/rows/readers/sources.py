@@ -4,8 +4,6 @@ The cut depends on the data and on the bound on memory, never on the number of t
 depend on the number of threads either.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

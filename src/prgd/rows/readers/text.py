@@ -1,7 +1,5 @@
 """Text files: bytes decompressed by the ending of the name, and labels and numbers as text has them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
