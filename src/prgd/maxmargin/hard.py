@@ -26,6 +26,7 @@ import numpy as np
 from prgd.core.arithmetic import EPSILON, times_power
 from prgd.core.threads import check_time
 from prgd.core.types import Array
+from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.overlap import prove_overlap
 from prgd.maxmargin.solve import RoundProposal, Solve
 from prgd.norms import moderate, norm
@@ -171,9 +172,14 @@ class HardMargin:
         self.given = working
 
     @property
+    def is_exactly_solvable(self) -> bool:
+        """Whether integers of the set are few enough to solve it in exact arithmetic."""
+        return is_exactly_solvable(self.problem, self.working.size)
+
+    @property
     def patience(self) -> int:
         """Rounds without progress that end a solve."""
-        return _SHORT_PATIENCE if self.working.is_exactly_solvable else _PATIENCE
+        return _SHORT_PATIENCE if self.is_exactly_solvable else _PATIENCE
 
     def choose_rows(self, w: Array | None) -> None:
         """Start with a given set, with all rows, or with those of smallest margin along w or their mean."""
@@ -307,7 +313,7 @@ class HardMargin:
     def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let the rows join that violate the margin of w most, or tighten the tolerance if none does."""
         working, place, w = self.working, self.place, np.asarray(found.w)
-        if working.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+        if self.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
             return Status.STALLED
         level = (1.0 - 0.5 * self.solve.tol) * norm(w) * times_power(found.upper, working.exponent)
         joining = violators(self.problem, smallest, level, found.max_rows)
