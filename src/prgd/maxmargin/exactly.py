@@ -27,24 +27,14 @@ from prgd.proofs.hyperplanes import rational_lower
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.running.progress import tell_stage
-from prgd.solvers.active_set import Faces, wolfe
+from prgd.solvers.active_set import Faces, is_exactly_solvable, wolfe
 from prgd.solvers.joint_interior import lowest_cycle
 from prgd.solvers.terms import TermSet, violators
 from prgd.solvers.working_set import WorkingSet
 
-# Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
-# programs keep fewer digits, are worth.
-_MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _SECONDS, _SECONDS_PER_ENTRY = 10.0, 1e-5  # what exact arithmetic may take
 _MIN_NEW_ROWS = 64  # rows that join the set in a round, at least
-
-
-def is_exactly_solvable(problem: Problem, size: int) -> bool:
-    """Say whether integers of so many terms are few enough to solve them in exact arithmetic."""
-    dimensions = math.prod(problem.shape)
-    limits = _MAX_EXACT_DIMENSIONS[problem.is_joint], _MAX_EXACT_ENTRIES[problem.is_joint]
-    return dimensions <= limits[0] and size * dimensions <= limits[1]
 
 
 def prove_exactly(solve: Solve, working: WorkingSet | TermSet, method: RoundMethod | None = None) -> Status:
