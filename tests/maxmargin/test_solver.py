@@ -133,7 +133,7 @@ def test_tight_tolerances_are_reached_by_the_polish_and_others_without():
 
 
 def test_limit_on_passes_returns_the_interval():
-    X, y = planted(2000, 40, seed=6)
+    X, y = planted(8000, 40, seed=6)
     result = prgd.max_margin(X, y, max_passes=1, tol=1e-12)
     assert result.status is Status.MAX_PASSES
     assert result.margin <= result.upper_bound

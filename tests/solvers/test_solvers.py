@@ -7,7 +7,7 @@ from small_problems import flipped, planted
 
 from prgd.problem import Problem
 from prgd.rows import DenseRows, SparseRows
-from prgd.solvers.active_set import heaviest_weights, pivot_weights, polish_weights
+from prgd.solvers.active_set import DualActiveSet, heaviest_weights, pivot_weights, polish_weights
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.working_set import WorkingSet, descend
 
@@ -51,6 +51,27 @@ def test_gram_of_sparse_rows_is_the_same_with_any_threads(share, threads):
     p = rng.random(30)
     np.testing.assert_allclose(working.combine(p), A[mask].T @ p, atol=1e-12)
     np.testing.assert_allclose(working.rows_of(np.array([1, 3])), A[[2, 6]])
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_dual_active_set_goes_on_as_rows_join(fit_intercept):
+    X, y = planted(300, 12, seed=8)
+    problem = Problem(X, y, fit_intercept=fit_intercept)
+    working = WorkingSet.of(problem, np.arange(50))
+    narrow = DualActiveSet(working)
+    for stop in (50, 51, 120, 300):
+        working.add(np.arange(working.size, stop))
+        p = narrow.weights(working, 1e-9)
+        u, y_first = working.combine(p), y[:stop]
+        margins = working.margins(u)
+        lowest = [margins[y_first == s].min() for s in (1, -1)] if fit_intercept else [margins.min()]
+        assert sum(lowest) == pytest.approx(u @ u, rel=1e-6)  # equal bounds from both sides
+    mirrored = WorkingSet.of(Problem(np.vstack([X, -X]), np.hstack([y, y])))
+    narrow = DualActiveSet(mirrored)
+    p = narrow.weights(mirrored, 1e-9)
+    assert narrow.balances
+    np.testing.assert_allclose(mirrored.combine(p), 0.0, atol=1e-12)
 
 
 @pytest.mark.kernels

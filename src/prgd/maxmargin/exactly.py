@@ -27,10 +27,10 @@ from prgd.proofs.hyperplanes import rational_lower
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
 from prgd.running.progress import tell_stage
-from prgd.solvers.active_set import Faces, wolfe
+from prgd.solvers.active_set import Faces, is_exactly_solvable, wolfe
 from prgd.solvers.joint_interior import lowest_cycle
 from prgd.solvers.terms import TermSet, violators
-from prgd.solvers.working_set import WorkingSet, is_exactly_solvable
+from prgd.solvers.working_set import WorkingSet
 
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _SECONDS, _SECONDS_PER_ENTRY = 10.0, 1e-5  # what exact arithmetic may take

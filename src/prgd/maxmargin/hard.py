@@ -3,7 +3,8 @@
 1. `HardMargin.choose_rows`: one pass computes the mean of the rows, and the rows of smallest margin along it
    form the working set. A problem with few rows, or with so many columns that most rows will carry weight,
    starts with all rows instead.
-2. `HardMargin.propose`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the
+2. `HardMargin.propose`: a dual active set solves rows of few columns, and takes all rows at once if they are
+   small. Of many columns, pairwise descent on the Gram matrix of the set finds the shortest vector u of the
    hull of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent
    has cost as much as pivots would, these solve for the weights exactly, from the support that it has
    identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, Newton's
@@ -32,7 +33,14 @@ from prgd.norms import moderate, norm
 from prgd.problem import Problem
 from prgd.rows.queries import Smallest
 from prgd.running.history import Status
-from prgd.solvers.active_set import active_set_weights, pivot_weights, polish_weights, primal_direction
+from prgd.solvers.active_set import (
+    DualActiveSet,
+    active_set_weights,
+    is_exactly_solvable,
+    pivot_weights,
+    polish_weights,
+    primal_direction,
+)
 from prgd.solvers.costs import NS_CALL, NS_CUBE, NS_SQUARE, NS_STEP, NS_WEIGHT
 from prgd.solvers.gram_newton import GramIterate, GramNewton
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
@@ -45,6 +53,7 @@ _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
 _MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
 # On a device the interior point takes all rows at once if they are not many more than columns.
 _MAX_DEVICE_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
+_FEW_COLUMNS, _FEW_NARROW_ENTRIES = 256, 2**18  # a dual active set solves rows of so few columns
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 _MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB
@@ -57,6 +66,7 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _BALANCED = 1e-2  # p nearly balances the rows if no sum exceeds this fraction of the entries of its column
+_ROUNDED = 1e-14  # the same fraction if rounding alone keeps p from balancing the rows
 _PRICES = 1e5, 1e8  # prices of slacks at which the soft margin has nearly the support of the hard one
 _MAX_NEWTON_ROWS = 4096  # rows of the largest set that Newton's method solves in a second or two
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
@@ -88,6 +98,8 @@ class Host:
     def is_small(self, problem: Problem) -> bool:
         """Say whether the products of all rows cost less than the passes that find the rows that matter."""
         n, d = problem.n, problem.d
+        if d <= _FEW_COLUMNS and n * d <= _FEW_NARROW_ENTRIES:
+            return True
         if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
             return False
         if problem.rows.is_sparse:
@@ -156,6 +168,8 @@ class HardMargin:
         Pairwise descent solves the set, and was not slow yet; else the interior point does.
     is_exact : bool
         The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
+    narrow : DualActiveSet or None
+        What solves a set of few columns instead of descent, until the interior point has to.
     takes_newton : bool
         Soft margins lead to the support where descent does not, and did not fail yet.
     """
@@ -171,9 +185,14 @@ class HardMargin:
         self.given = working
 
     @property
+    def is_exactly_solvable(self) -> bool:
+        """Whether integers of the set are few enough to solve it in exact arithmetic."""
+        return is_exactly_solvable(self.problem, self.working.size)
+
+    @property
     def patience(self) -> int:
         """Rounds without progress that end a solve."""
-        return _SHORT_PATIENCE if self.working.is_exactly_solvable else _PATIENCE
+        return _SHORT_PATIENCE if self.is_exactly_solvable else _PATIENCE
 
     def choose_rows(self, w: Array | None) -> None:
         """Start with a given set, with all rows, or with those of smallest margin along w or their mean."""
@@ -192,7 +211,10 @@ class HardMargin:
             first = np.concatenate([group.indices for group in smallest])
             self.working = place.sets.of(problem, first, self.threads)
         is_whole = self.working.size == problem.n
-        self.p = place.first_weights(self.working)
+        # Rows of few columns are solved without a Gram matrix and first weights.
+        is_narrow = place.descends and problem.d <= _FEW_COLUMNS and self.working.is_low_dimensional
+        self.narrow = DualActiveSet(self.working) if is_narrow else None
+        self.p = np.zeros(self.working.size) if is_narrow else place.first_weights(self.working)
         # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
         self.final_tol = (0.9 if is_whole else 0.4) * self.solve.tol
         self.set_tol = self.final_tol if is_whole else Host.first_tolerance
@@ -204,20 +226,34 @@ class HardMargin:
         # Few rows have joined a set that was solved exactly, so its support is a good guess.
         if not (self.is_exact and self._pivot()):
             self.is_exact = False
-            if self.descends:
+            if self.descends and self.narrow is not None:
+                self._solve_columns(self.narrow)
+            elif self.descends:
                 self._descend()
         self.u = working.combine(self.p) / working.groups
         if self.use_polish and self.violation > self.set_tol:
             self._polish()
         upper = norm(self.u)
-        if self._may_overlap(upper):
+        imbalance = self._imbalance(upper) if self.solve.certificate.lower <= 0.0 else np.inf
+        if imbalance <= _BALANCED:
             self.solve.bound_above(working, self.p, upper)
-            if (status := prove_overlap(self.solve, by_search=False)) is not None or not upper > 0.0:
+            if (status := prove_overlap(self.solve, by_search=False)) is not None:
                 return status
+        if imbalance <= _ROUNDED:  # further rows do not change weights that balance these
+            return Status.STALLED
         w = moderate(self._direction(upper))
         near = 0.0 if working.center is None else -float(w @ working.center)
         is_spread = not self.descends and not self.is_exact
         return RoundProposal(w, self.place.max_new_rows(self.p), near, self.p, upper, is_spread=is_spread)
+
+    def _solve_columns(self, narrow: DualActiveSet) -> None:
+        """Solve a set of few columns by a dual active set, and by pivots if its weights are not the best."""
+        working, self.p = self.working, narrow.weights(self.working, 0.1 * self.final_tol)
+        g = working.margins(working.combine(self.p))
+        square, lowest = float(self.p @ g), [g[working.group == q].min() for q in range(working.groups)]
+        self.violation = (square - sum(lowest)) / square if square > 0.0 else np.inf
+        if self.set_tol < self.violation <= _NEAR:
+            self._pivot()
 
     def _descend(self) -> None:
         """Descend until the violation is small enough, or pivots or the interior point would cost less."""
@@ -281,16 +317,19 @@ class HardMargin:
         self.p = self.p if self.takes_newton else before
         return self.takes_newton
 
-    def _may_overlap(self, upper: float) -> bool:
-        """Say whether u is nearly zero, in columns of small entries too: then no margin may be left."""
+    def _imbalance(self, upper: float) -> float:
+        """Return the largest entry of u in units of its column; of many columns, the length in units of rows.
+
+        The answer is infinite if that length is far from zero.
+        """
         working = self.working
-        if upper > ZERO_MARGIN * working.max_norm or self.solve.certificate.lower > 0.0:
-            return False
-        if not working.is_low_dimensional:
-            return True
+        if upper > ZERO_MARGIN * working.max_norm:
+            return np.inf
+        if not (working.is_low_dimensional and upper > 0.0):
+            return upper and upper / working.max_norm
         face = np.flatnonzero(self.p)
         sizes = self.p[face] @ np.abs(working.rows_of(face))
-        return bool((np.abs(self.u) <= _BALANCED * sizes).all())
+        return float((np.abs(self.u) / np.where(sizes > 0.0, sizes, 1.0)).max())
 
     def _direction(self, upper: float) -> Array:
         """Return u, or a more accurate direction of the same length."""
@@ -307,7 +346,7 @@ class HardMargin:
     def learn(self, found: RoundProposal, smallest: tuple[Smallest, ...]) -> Status | None:
         """Let the rows join that violate the margin of w most, or tighten the tolerance if none does."""
         working, place, w = self.working, self.place, np.asarray(found.w)
-        if working.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+        if self.is_exactly_solvable and len(self.solve.rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
             return Status.STALLED
         level = (1.0 - 0.5 * self.solve.tol) * norm(w) * times_power(found.upper, working.exponent)
         joining = violators(self.problem, smallest, level, found.max_rows)
@@ -342,6 +381,7 @@ class HardMargin:
             return  # a copy of the Gram matrix without a few rows costs more than it saves
         self.p = self.p[mask]
         self.working.keep(mask)
+        self.narrow = self.narrow and DualActiveSet(self.working)
 
 
 def _steps_worth_a_pivot(support: int, m: int) -> int:

@@ -290,8 +290,9 @@ def as_norm(value: Norm | str | float) -> Norm:
     (L1(), Lp(p=3.0))
     """
     lp: Any = NORMS["lp"]
-    if isinstance(value, Norm) and not isinstance(value, lp):
-        return value
+    named = NORMS.get(value) if isinstance(value, str) else value
+    if isinstance(named, Norm) and not isinstance(named, lp):
+        return named
     p = value.p if isinstance(value, lp) else _exponent(value)
     if p is not None and not p >= 1.0:
         raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_accepted()}")

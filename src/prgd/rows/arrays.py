@@ -298,7 +298,7 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     A = (frozen(X.T), frozen(X)) if by_columns else (frozen(X),)
     # Rows of equal size are cut at multiples of a block.
     slices = int(min(max(n * d * X.itemsize // SLICE_BYTES, 1), MAX_SLICES, -(-n // block)))
-    bounds = np.unique(np.append(np.arange(slices) * n // slices // block * block, n)).astype(np.int64)
+    bounds = np.array(sorted({n, *(n * k // slices // block * block for k in range(slices))}), np.int64)
     return Storage(A, n, d, block, bounds, gather, part, n * d)
 
 

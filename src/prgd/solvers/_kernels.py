@@ -16,6 +16,7 @@ from prgd.rows._block_kernels import SAFE
 
 MIN_CURVATURE = 1e-300  # the curvature along a pair of equal rows, which would divide by zero
 _EXACT_EVERY = 64  # steps after which p^T G p is summed again instead of updated
+DEPENDENT = 1e-26  # a row whose square falls below this fraction of itself depends on the rows chosen before
 _MASK = 0x7FFFFFFFFFFFFFFF  # random numbers are positive 63-bit integers
 
 _exact = nb.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
@@ -274,3 +275,93 @@ def equal_margins(
         for k in range(x.size):
             q[k] = r[k] / diagonal[k] + rest / last * q[k]
     return max_steps, b
+
+
+@_inner
+def _remove(out: int, count: int, chosen: Any, a: Any, Q: Any, R: Any) -> None:
+    """Remove a row from the active set of `nearest_point`, of which so many are left."""
+    for k in range(out, count):
+        a[k], chosen[k] = a[k + 1], chosen[k + 1]
+        for j in range(k + 2):
+            R[j, k] = R[j, k + 1]
+    for k in range(out, count):  # Givens rotations make R triangular again
+        root = np.hypot(R[k, k], R[k + 1, k])
+        cosine, sine = R[k, k] / root, R[k + 1, k] / root
+        for j in range(Q.shape[1]):
+            x, y = R[k, j], R[k + 1, j]
+            R[k, j], R[k + 1, j] = cosine * x + sine * y, cosine * y - sine * x
+            x, y = Q[k, j], Q[k + 1, j]
+            Q[k, j], Q[k + 1, j] = cosine * x + sine * y, cosine * y - sine * x
+
+
+@_jit
+def nearest_point(
+    Z: Any, tol: float, max_steps: int, count: int, chosen: Any, a: Any, Q: Any, R: Any, work: Any
+) -> tuple[int, int]:
+    """Minimise ``||Z^T a||^2 / 2 - sum a`` over ``a >= 0`` by a dual active set.
+
+    The first ``count`` rows ``chosen`` carry the weights a, and ``Z_chosen^T = Q^T R`` with orthonormal rows
+    of Q. In each step the row of smallest margin along ``w = Z^T a`` gains weight until its margin is 1, and
+    rows whose weight vanishes on the way leave. The iteration ends once no margin is below ``1 - tol``, or
+    after ``max_steps``. ``work`` has four rows of the size of w, which is the first.
+
+    Returns
+    -------
+    tuple of int
+        The count; and 0 at the end, 1 if steps are left, 2 if the weights balance the rows.
+    """
+    w, step, c, r = work[0], work[1], work[2], work[3]
+    i, margin, weight = -1, 0.0, 0.0
+    while True:
+        max_steps -= 1
+        if i < 0:
+            margin, weight = 1.0 - tol, 0.0
+            for k in range(len(Z)):
+                product = _product(Z[k], w)
+                if product < margin:
+                    margin, i = product, k
+            if i < 0 or max_steps < 0:
+                return count, int(i >= 0)
+        size = 0.0
+        for j in range(w.size):
+            step[j] = Z[i, j]
+            size += step[j] * step[j]
+        for repeat in range(2):  # the second projection removes what rounding left
+            for k in range(count):
+                along = _product(Q[k], step)
+                c[k] = along if repeat == 0 else c[k] + along
+                for j in range(w.size):
+                    step[j] -= along * Q[k, j]
+        square, out = _product(step, step), -1
+        for k in range(count - 1, -1, -1):
+            rest = c[k]
+            for j in range(k + 1, count):
+                rest -= R[k, j] * r[j]
+            r[k] = rest / R[k, k]
+        is_dependent = square <= DEPENDENT * size
+        length = np.inf if is_dependent else (1.0 - margin) / square
+        for k in range(count):
+            if r[k] > 0.0 and a[k] < length * r[k]:
+                length, out = a[k] / r[k], k
+        if length == np.inf:  # the row is a combination of the others with weights that are not positive
+            chosen[count], a[count] = i, 1.0
+            for k in range(count):
+                a[k] = -r[k]
+            return count + 1, 2
+        for k in range(count):
+            a[k] = max(a[k] - length * r[k], 0.0)
+        weight += length
+        if not is_dependent:
+            margin += length * square
+            for j in range(w.size):
+                w[j] += length * step[j]
+        if out < 0:
+            R[count, count], a[count], chosen[count] = np.sqrt(square), weight, i
+            for k in range(count):
+                R[k, count] = c[k]
+            for j in range(w.size):
+                Q[count, j] = step[j] / R[count, count]
+            count, i = count + 1, -1
+            continue
+        count -= 1
+        _remove(out, count, chosen, a, Q, R)

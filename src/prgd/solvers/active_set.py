@@ -4,18 +4,24 @@ On a face of the simplex the optimality conditions are linear. `wolfe` solves on
 negative stop the step at the boundary, where they leave. Then the lowest vertex joins, until none lies lower
 than the face. The norm never grows. `Faces` say which polytope it is, and in which arithmetic it is solved.
 
+`DualActiveSet` solves sets of few columns. Its rows join one by one, the one of smallest margin first, and
+weights that vanish on the way leave (Goldfarb and Idnani). It needs no Gram matrix and no first weights.
+
 In `pivot_weights` all rows of negative weight leave the face at once, and all rows that violate its margin
 join it; from a good guess of the support three to five rounds end at the optimum.
 
 References
 ----------
 P. Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming 11.
+D. Goldfarb and A. Idnani (1983). A numerically stable dual method for solving strictly convex quadratic
+programs. Mathematical Programming 27.
 J. Judice and F. Pires (1994). A block principal pivoting algorithm for large-scale strictly monotone linear
 complementarity problems. Computers & Operations Research 21(5).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import Any
@@ -26,6 +32,7 @@ from prgd.core.arithmetic import add_to_diagonal, like, to_host
 from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
+from prgd.problem import Problem
 from prgd.solvers.linear_systems import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
@@ -36,10 +43,23 @@ _MIN_FACES, _MAX_FACES = 20, 1000  # faces of Wolfe's method
 _MAX_WORK = 1e10  # operations of all faces together
 _MAX_ENTRIES = 2**24  # entries of the rows of a face
 _LIGHT = 1e-4  # weights below this fraction of the heaviest are left out of too large a face first
+_ROUNDED_BALANCE = 1e-12  # fraction of the largest weight below which balancing weights are rounding
+_PENALTY = 1e4  # factor of the column that penalises an intercept, in units of the largest row norm
+_MAX_CALLS = 30  # calls of the dual active set, of about as many steps as there are columns, at most
+# Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
+# programs keep fewer digits, are worth.
+_MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
 _MAX_BLOCKED = 8  # steps to the boundary, after which the support is as it is
 _MAX_PIVOTS = 16  # rounds of block pivoting
 _PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
 _MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
+
+
+def is_exactly_solvable(problem: Problem, size: int) -> bool:
+    """Say whether integers of so many terms are few enough to solve them in exact arithmetic."""
+    dimensions = math.prod(problem.shape)
+    limits = _MAX_EXACT_DIMENSIONS[problem.is_joint], _MAX_EXACT_ENTRIES[problem.is_joint]
+    return dimensions <= limits[0] and size * dimensions <= limits[1]
 
 
 class Faces(ABC):
@@ -206,6 +226,45 @@ class _SetFaces(RowFaces):
 def _signs(working: WorkingSet, face: Indices) -> Array:
     """Return the coefficients of the intercept in the margins of a face, as a column; none without one."""
     return np.where(working.group[face, None] == 0, 1.0, -1.0)[:, : working.groups - 1]
+
+
+class DualActiveSet:
+    """The shortest vector over a set of few columns, from an active set that goes on as rows join.
+
+    With an intercept the rows have one column more, which penalises it: the weights are nearly the best ones.
+
+    Attributes
+    ----------
+    balances : bool
+        The weights balance the rows to rounding.
+    """
+
+    def __init__(self, working: WorkingSet) -> None:
+        d = working.dimensions + working.groups - 1
+        self._size, self._count, self.balances = working.largest_norm, 0, False
+        self._arrays = np.empty(d + 1, np.int64), np.empty(d + 1), *np.empty((2, d, d)), np.zeros((4, d))
+
+    def weights(self, working: WorkingSet, tol: float) -> Array:
+        """Return the weights of the set, which may have more rows than before."""
+        from prgd.solvers import _kernels
+
+        every, p = np.arange(working.size), np.zeros(working.size)
+        Z = np.hstack([working.rows_of(every) / self._size, _PENALTY * _signs(working, every)])
+        chosen, a, *_, work = self._arrays
+        if self.balances:  # such weights are no start
+            self._count, work[0] = 0, 0.0
+        for _ in range(_MAX_CALLS):
+            check_time()
+            steps = Z.shape[1] + 10
+            self._count, end = _kernels.nearest_point(Z, tol, steps, self._count, *self._arrays)
+            if end != 1:
+                break
+        self.balances = end == 2
+        p[chosen[: self._count]] = a[: self._count]
+        if self.balances:
+            p[p <= _ROUNDED_BALANCE * p.max()] = 0.0
+        sums = np.bincount(working.group, p, minlength=working.groups)
+        return np.asarray(p / np.where(sums > 0.0, sums, 1.0)[working.group])
 
 
 def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -32,9 +33,6 @@ _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over 
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MAX_NORM = 1e100  # row norms between the inverse and this have products in the floating range
-# Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
-# programs keep fewer digits, are worth.
-_MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
 _PIVOTS = 2  # products of a face that cost more than those of all rows, which serve further faces
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
@@ -108,11 +106,6 @@ class WorkingSet:
         """Whether the rows have so few columns that systems in them are cheap."""
         d = self._problem.d
         return d <= _FEW_DIMENSIONS and (not self.is_sparse or self.size * d <= _MAX_FILLED)
-
-    @property
-    def is_exactly_solvable(self) -> bool:
-        """Whether integers of the set are few enough to solve it in exact arithmetic."""
-        return is_exactly_solvable(self._problem, self.size)
 
     @property
     def is_sparse(self) -> bool:
@@ -284,8 +277,8 @@ class RowsInPlace(WorkingSet):
     def _extend(self, old: int) -> None:
         G, kept = self._G, self.indices
         if G is None:
-            dense_products(self._buffer, self._X, 0, self._threads)
             G = self._buffer
+            extend_gram(G, self._X, 0, self._threads)
         np.multiply(G if kept.size == len(G) else G[np.ix_(kept, kept)], self._y, out=self._buffer)
         self._buffer *= self._y[:, None]
 
@@ -298,13 +291,6 @@ class RowsInPlace(WorkingSet):
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>``."""
         return np.asarray(self._y * (self._X @ w)[self.indices])
-
-
-def is_exactly_solvable(problem: Problem, size: int) -> bool:
-    """Say whether integers of so many terms are few enough to solve them in exact arithmetic."""
-    dimensions = math.prod(problem.shape)
-    limits = _MAX_EXACT_DIMENSIONS[problem.is_joint], _MAX_EXACT_ENTRIES[problem.is_joint]
-    return dimensions <= limits[0] and size * dimensions <= limits[1]
 
 
 def counted_rows(problem: Problem) -> Indices:
@@ -377,17 +363,15 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
 def dense_products(G: Array, D: Array, old: int, threads: int = 1) -> None:
     """Write the products of the dense rows from ``old`` on with all rows into G."""
     n = len(D)
-    if old == 0 and G.shape == (n, n) and (threads == 1 or n * n * D.shape[1] <= SMALL_FLOPS):
-        np.matmul(D, D.T, out=G)
-        return
+    threads = threads if (n - old) * n * D.shape[1] > SMALL_FLOPS else 1
     # A part of the rows for each thread, with the rows before its end; threads of BLAS would spin.
     ends = np.rint(np.sqrt(np.linspace(old**2, n**2, threads + 1))).astype(int)
 
     def multiply(k: int) -> None:
-        first, end = ends[k], ends[k + 1]
-        G[first:end, :end] = D[first:end] @ D[:end].T
+        part = slice(ends[k], ends[k + 1])
+        np.matmul(D[part], D[: part.stop].T, out=G[part, : part.stop])
 
-    with single_blas():
+    with single_blas() if threads > 1 else nullcontext():
         each(multiply, threads)
     for first, end in pairwise(ends[1:]):
         G[old:first, first:end] = G[first:end, old:first].T
