@@ -19,8 +19,8 @@ import numpy as np
 from prgd.core.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
-from prgd.proofs.lifted_rows import KeptColumns
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.blocks import stack_blocks
@@ -113,6 +113,15 @@ class Cone:
         parts = [Z @ self.functions for _, Z in self.rows.blocks(index, as_stored=True)]
         G = stack_blocks(parts) if parts else np.empty((0, self.size))
         return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
+
+    def exactly_reduced(self, Z: Array) -> Array | None:
+        """Return vectors as linear functions of the coordinates; None if these numbers are no floats."""
+        G = np.asarray(Z @ self.functions)
+        if not np.isfinite(G).all():
+            return None
+        both = LiftedRows(np.hstack([Z, G]), None, fit_intercept=False)
+        sums = [{self.rows.width + k: Fraction(-1)} | r for k, r in enumerate(self.relations) if len(r) > 1]
+        return G if rows_obeying(both, sums, both.counted).size == len(G) else None
 
     def margins(self, t: Array) -> Array:
         """Return ``<v, z_i>`` of the separated rows for the v of N with these coordinates, rounded."""

@@ -53,7 +53,7 @@ def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) ->
         if weights is not None:
             return Membership(sign, index, weights=weights)
     small = augmented(cone, j, sign, index)
-    rest = _completion(cone, j, sign, index, q)
+    rest = _completion(cone, j, sign, index, q) if small.n > index.size + 1 else np.empty(0)
     p = np.concatenate([q, np.empty(0) if rest is None else rest, [1.0]])
     known = None if rest is None else column_structure(small, small.counted)
     proven = None if known is None else prove_weights(small, small.counted, p, known)
@@ -148,10 +148,14 @@ def _boundary_combination(cone: Cone, target: Sequence[Fraction]) -> dict[int, F
 
 
 def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
-    """Return some separated rows, boundary rows of a basis with both signs, and ``-sign e_j``."""
-    unit = np.zeros((1, cone.rows.width))
-    unit[0, j] = -sign
-    parts = [cone.rows.take(index), unit]
+    """Return some separated rows and ``-sign e_j`` in coordinates of N if float64 holds all numbers.
+
+    If not, boundary rows of a basis with both signs stand before ``-sign e_j``.
+    """
+    parts = [cone.rows.take(index), -sign * np.eye(1, cone.rows.width, j)]
+    reduced = cone.exactly_reduced(np.concatenate(parts))
+    if reduced is not None:
+        return LiftedRows(reduced, None, fit_intercept=False)
     if cone.basis_rows is not None:
         basis = cone.rows.take(cone.basis_rows)
         parts[1:1] = [basis, -basis]

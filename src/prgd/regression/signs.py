@@ -288,9 +288,10 @@ class _SignSearch:
                     self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or literal_fractions(found.v)  # type: ignore[arg-type]
+            t = exact if len(exact) == cone.size else tuple(exact[k] for k in cone.free)
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
-            share = -sign * exact[j] / (2 * abs(self.exact[j]))
-            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
+            share = -sign * cone.entry(t, j) / (2 * abs(self.exact[j]))
+            t = tuple(x + share * self.exact[k] for x, k in zip(t, cone.free, strict=True))
             (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
                 if cone.entry(t, j) * sign < 0:
