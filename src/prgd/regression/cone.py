@@ -10,6 +10,7 @@ In this module v has an entry for each kept column: aliased columns have coeffic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -114,13 +115,21 @@ class Cone:
         G = stack_blocks(parts) if parts else np.empty((0, self.size))
         return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
 
+    @lazy
+    def units(self) -> list[int]:
+        """The common denominators of the relations; in these units, functions have integer factors."""
+        return [math.lcm(*(x.denominator for x in relation.values())) for relation in self.relations]
+
     def exactly_reduced(self, Z: Array) -> Array | None:
-        """Return vectors as linear functions of the coordinates; None if these numbers are no floats."""
-        G = np.asarray(Z @ self.functions)
+        """Return vectors as functions of the coordinates in ``units``; None if a number would be rounded."""
+        F = self.functions.multiply(nearest_floats(self.units)).tocsr()
+        F.data = np.rint(F.data)
+        G = np.asarray(Z @ F)
         if not np.isfinite(G).all():
             return None
         both = LiftedRows(np.hstack([Z, G]), None, fit_intercept=False)
-        sums = [{self.rows.width + k: Fraction(-1)} | r for k, r in enumerate(self.relations) if len(r) > 1]
+        own = [{self.rows.width + k: Fraction(-1, unit)} for k, unit in enumerate(self.units)]
+        sums = [unit | r for unit, r in zip(own, self.relations, strict=True) if len(r) > 1]
         return G if rows_obeying(both, sums, both.counted).size == len(G) else None
 
     def margins(self, t: Array) -> Array:

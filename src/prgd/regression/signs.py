@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
@@ -288,7 +289,8 @@ class _SignSearch:
                     self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or literal_fractions(found.v)  # type: ignore[arg-type]
-            t = exact if len(exact) == cone.size else tuple(exact[k] for k in cone.free)
+            is_reduced = len(exact) == cone.size
+            t = tuple(map(mul, exact, cone.units)) if is_reduced else tuple(exact[k] for k in cone.free)
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * cone.entry(t, j) / (2 * abs(self.exact[j]))
             t = tuple(x + share * self.exact[k] for x, k in zip(t, cone.free, strict=True))
