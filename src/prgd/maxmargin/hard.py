@@ -57,6 +57,7 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _BALANCED = 1e-2  # p nearly balances the rows if no sum exceeds this fraction of the entries of its column
+_SEARCHED = 8  # times the rows of the set that a search may take: as expensive as a few of its solves
 _PRICES = 1e5, 1e8  # prices of slacks at which the soft margin has nearly the support of the hard one
 _MAX_NEWTON_ROWS = 4096  # rows of the largest set that Newton's method solves in a second or two
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
@@ -156,6 +157,8 @@ class HardMargin:
         Pairwise descent solves the set, and was not slow yet; else the interior point does.
     is_exact : bool
         The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
+    may_search : bool
+        A search for a verdict on all rows was not tried yet.
     takes_newton : bool
         Soft margins lead to the support where descent does not, and did not fail yet.
     """
@@ -165,7 +168,7 @@ class HardMargin:
     ) -> None:
         self.solve, self.problem, self.threads, self.use_polish = solve, solve.problem, threads, polish
         self.place, self.descends, self.is_exact = place, place.descends, False
-        self.takes_newton = place.descends
+        self.takes_newton = self.may_search = place.descends
         self.violation = np.inf
         self.interior_w: Array | None = None
         self.given = working
@@ -212,7 +215,10 @@ class HardMargin:
         upper = norm(self.u)
         if self._may_overlap(upper):
             self.solve.bound_above(working, self.p, upper)
-            if (status := prove_overlap(self.solve, by_search=False)) is not None or not upper > 0.0:
+            searches = self._may_search()
+            self.may_search &= not searches
+            status = prove_overlap(self.solve, by_search=searches)
+            if status is not None or not upper > 0.0:
                 return status
         w = moderate(self._direction(upper))
         near = 0.0 if working.center is None else -float(w @ working.center)
@@ -281,12 +287,17 @@ class HardMargin:
         self.p = self.p if self.takes_newton else before
         return self.takes_newton
 
+    def _may_search(self) -> bool:
+        """Say whether a search for a verdict on all rows costs not much more than the solves of the set."""
+        few = self.working.is_low_dimensional and self.problem.n <= _SEARCHED * self.working.size
+        return few and self.may_search
+
     def _may_overlap(self, upper: float) -> bool:
         """Say whether u is nearly zero, in columns of small entries too: then no margin may be left."""
         working = self.working
         if upper > ZERO_MARGIN * working.max_norm or self.solve.certificate.lower > 0.0:
             return False
-        if not working.is_low_dimensional:
+        if not working.is_low_dimensional or self._may_search():
             return True
         face = np.flatnonzero(self.p)
         sizes = self.p[face] @ np.abs(working.rows_of(face))

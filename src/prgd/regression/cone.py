@@ -116,9 +116,9 @@ class Cone:
         return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
 
     @lazy
-    def units(self) -> list[int]:
+    def units(self) -> list[Fraction]:
         """The common denominators of the relations; in these units, functions have integer factors."""
-        return [math.lcm(*(x.denominator for x in relation.values())) for relation in self.relations]
+        return [Fraction(math.lcm(*(x.denominator for x in r.values()))) for r in self.relations]
 
     def exactly_reduced(self, Z: Array) -> Array | None:
         """Return vectors as functions of the coordinates in ``units``; None if a number would be rounded."""
@@ -128,7 +128,7 @@ class Cone:
         if not np.isfinite(G).all():
             return None
         both = LiftedRows(np.hstack([Z, G]), None, fit_intercept=False)
-        own = [{self.rows.width + k: Fraction(-1, unit)} for k, unit in enumerate(self.units)]
+        own = [{self.rows.width + k: -1 / unit} for k, unit in enumerate(self.units)]
         sums = [unit | r for unit, r in zip(own, self.relations, strict=True) if len(r) > 1]
         return G if rows_obeying(both, sums, both.counted).size == len(G) else None
 
