@@ -107,11 +107,11 @@ def opposite_vectors(
 def _triangular_factor(A: Array) -> Array:
     """Return R of the QR factorisation: from the Gram matrix, unless columns nearly depend on each other."""
     try:
-        R = np.linalg.cholesky(A.T @ A).T
+        R = np.asarray(np.linalg.cholesky(A.T @ A).T, np.float64)
     except np.linalg.LinAlgError:
         R = np.zeros((1, 1))
     is_accurate = R.diagonal().min() > _CONDITIONED * R.diagonal().max()
-    return R if is_accurate else np.asarray(np.linalg.qr(A, mode="r"))
+    return R if is_accurate else np.asarray(np.linalg.qr(A, mode="r"), np.float64)
 
 
 def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:
