@@ -7,8 +7,9 @@ that is not aliased. HiGHS gets these columns for nothing, and solves as many of
 limit counts as the time of one. The table shows both figures. HiGHS proves nothing; the words that it implies
 are compared with ours.
 
-The sets are the sparse ones of the folder that PRGD_DATA names, and three generated ones: wide factors with
-empty cells, 10^6 rows of 30 columns, and classes that overlap in few rows. CPU time of one thread.
+The sets are the sparse ones of the folder that PRGD_DATA names, and five others: wide factors with
+empty cells, 10^6 rows of 30 columns, classes that overlap in few rows, and dense pixels with some labels
+flipped, so that some columns separate rows and the others overlap. CPU time of one thread.
 
     python benchmarks/separation_coefficients.py [--seconds S] [--only NAME ...] [--out FILE]
 """
@@ -33,6 +34,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,10 +101,19 @@ def near_separation(n: int = 5_000, d: int = 40) -> tuple[Any, Any]:
     return csr_array(X), np.where(margins + 0.3 * rng.standard_normal(n) > 0.0, 1, -1)
 
 
+def flipped(name: str, flips: int) -> tuple[Any, Any]:
+    """Return dense pixels with some labels flipped; a few pixels are not zero in one class only."""
+    X, y = real(f"{name}.svm.bz2")
+    y[np.random.default_rng(0).choice(len(y), flips, replace=False)] *= -1
+    return X.toarray(), y
+
+
 GENERATED: dict[str, Callable[[], tuple[Any, Any]]] = {
     "wide factors": wide_factors,
     "10^6 x 30": million_rows,
     "near-separation": near_separation,
+    "fashion, 300 flipped": partial(flipped, "fashion_1v9", 300),
+    "mnist, 100 flipped": partial(flipped, "mnist_0v1", 100),
 }
 
 

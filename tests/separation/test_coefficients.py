@@ -14,8 +14,11 @@ from separation.oracle_trial import arguments, disagreements
 from separation.small_designs import KINDS, design, hard_design
 
 import prgd
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.regression.coefficients import Behaviour
+from prgd.regression.cone import Cone
 from prgd.regression.cone_vectors import near_vectors, opposite_vectors
+from prgd.separation.search import decide
 
 # ------------------------------------------------------------------------------------------------ the oracle
 
@@ -222,3 +225,11 @@ def test_each_function_has_a_vector_of_the_other_sign_or_weights_that_give_it(se
     assert sorted([*(k for k, _ in vectors), *duals]) == list(range(6))
     for k, q in duals.items():
         np.testing.assert_allclose(q @ G, signs[k] * np.eye(6)[k], atol=1e-9)
+
+
+def test_rows_are_reduced_to_the_numbers_that_float64_holds():
+    # On the boundary rows x_0 = 3 x_1, so a row is 3 x_1 - x_0 times the coordinate in its unit, 3.
+    for row, reduced in (([3.0, -1.0], [[-6.0]]), ([0.1, 0.2], None)):
+        rows = LiftedRows(np.array([[3.0, 1.0], [-3.0, -1.0], row]), None, fit_intercept=False)
+        found = Cone.of(KeptColumns(rows, [0, 1]), decide(rows)).exactly_reduced(np.array([row]))
+        assert found is None if reduced is None else found.tolist() == reduced

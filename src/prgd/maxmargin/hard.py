@@ -67,6 +67,7 @@ _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exac
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _BALANCED = 1e-2  # p nearly balances the rows if no sum exceeds this fraction of the entries of its column
 _ROUNDED = 1e-14  # the same fraction if rounding alone keeps p from balancing the rows
+_SEARCHED = 8  # times the rows of the set that a search may take: as expensive as a few of its solves
 _PRICES = 1e5, 1e8  # prices of slacks at which the soft margin has nearly the support of the hard one
 _MAX_NEWTON_ROWS = 4096  # rows of the largest set that Newton's method solves in a second or two
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
@@ -170,6 +171,8 @@ class HardMargin:
         The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
     narrow : DualActiveSet or None
         What solves a set of few columns instead of descent, until the interior point has to.
+    may_search : bool
+        A search for a verdict on all rows was not tried yet.
     takes_newton : bool
         Soft margins lead to the support where descent does not, and did not fail yet.
     """
@@ -179,7 +182,7 @@ class HardMargin:
     ) -> None:
         self.solve, self.problem, self.threads, self.use_polish = solve, solve.problem, threads, polish
         self.place, self.descends, self.is_exact = place, place.descends, False
-        self.takes_newton = place.descends
+        self.takes_newton = self.may_search = place.descends
         self.violation = np.inf
         self.interior_w: Array | None = None
         self.given = working
@@ -235,9 +238,11 @@ class HardMargin:
             self._polish()
         upper = norm(self.u)
         imbalance = self._imbalance(upper) if self.solve.certificate.lower <= 0.0 else np.inf
-        if imbalance <= _BALANCED:
+        searches = imbalance < np.inf and self._may_search()
+        if imbalance <= _BALANCED or searches:
             self.solve.bound_above(working, self.p, upper)
-            if (status := prove_overlap(self.solve, by_search=False)) is not None:
+            self.may_search &= not searches
+            if (status := prove_overlap(self.solve, by_search=searches)) is not None:
                 return status
         if imbalance <= _ROUNDED:  # further rows do not change weights that balance these
             return Status.STALLED
@@ -316,6 +321,11 @@ class HardMargin:
         self.takes_newton = self._pivot()
         self.p = self.p if self.takes_newton else before
         return self.takes_newton
+
+    def _may_search(self) -> bool:
+        """Say whether a search for a verdict on all rows costs not much more than the solves of the set."""
+        few = self.working.is_low_dimensional and self.problem.n <= _SEARCHED * self.working.size
+        return few and self.may_search
 
     def _imbalance(self, upper: float) -> float:
         """Return the largest entry of u in units of its column; of many columns, the length in units of rows.

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices, Intercept
 from prgd.maxmargin.solve import Solve
 from prgd.norms import L2
@@ -16,7 +17,7 @@ from prgd.proofs.hyperplanes import lifted_pairs
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.running.history import Status
 from prgd.separation.search import decide, decide_by_weights
-from prgd.separation.verdict import Separation, Verdict
+from prgd.separation.verdict import INTERRUPTED, Separation, Verdict
 from prgd.solvers.terms import TermSet
 from prgd.solvers.working_set import ZERO_MARGIN
 
@@ -62,6 +63,9 @@ def prove_overlap(solve: Solve, working: TermSet | None = None, by_search: bool 
         if exact is None and found.margin == 0.0:  # the margin is positive, and below the floating range
             exact = tuple(Fraction(float(v)) for v in [*found.coef, found.intercept][: rows.width])
         solve.separate(found.margin, found.coef, found.intercept, exact)
+    elif found.how == INTERRUPTED:
+        check_time()
+        raise KeyboardInterrupt  # `decide` returns after Ctrl-C, but the solve must end
     return None
 
 

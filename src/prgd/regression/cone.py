@@ -10,6 +10,7 @@ In this module v has an entry for each kept column: aliased columns have coeffic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,8 +20,8 @@ import numpy as np
 from prgd.core.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
-from prgd.proofs.lifted_rows import KeptColumns
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.blocks import stack_blocks
@@ -113,6 +114,23 @@ class Cone:
         parts = [Z @ self.functions for _, Z in self.rows.blocks(index, as_stored=True)]
         G = stack_blocks(parts) if parts else np.empty((0, self.size))
         return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
+
+    @lazy
+    def units(self) -> list[Fraction]:
+        """The common denominators of the relations; in these units, functions have integer factors."""
+        return [Fraction(math.lcm(*(x.denominator for x in r.values()))) for r in self.relations]
+
+    def exactly_reduced(self, Z: Array) -> Array | None:
+        """Return vectors as functions of the coordinates in ``units``; None if a number would be rounded."""
+        F = self.functions.multiply(nearest_floats(self.units)).tocsr()
+        F.data = np.rint(F.data)
+        G = np.asarray(Z @ F)
+        if not np.isfinite(G).all():
+            return None
+        both = LiftedRows(np.hstack([Z, G]), None, fit_intercept=False)
+        own = [{self.rows.width + k: -1 / unit} for k, unit in enumerate(self.units)]
+        sums = [unit | r for unit, r in zip(own, self.relations, strict=True) if len(r) > 1]
+        return G if rows_obeying(both, sums, both.counted).size == len(G) else None
 
     def margins(self, t: Array) -> Array:
         """Return ``<v, z_i>`` of the separated rows for the v of N with these coordinates, rounded."""

@@ -21,6 +21,7 @@ from prgd.solvers.linear_systems import Columns
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _CENTERED = 0.1  # Newton decrement at which a point counts as the centre
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that a function must be below to have both signs
+_CONDITIONED = 1e-5  # fraction of the largest pivot above which squares have enough digits
 _STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 SIGN_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
@@ -69,23 +70,23 @@ def opposite_vectors(
     for _ in range(CENTERING_STEPS):
         margins = G @ t
         scaled = G / margins[:, None]
-        Q, R = np.linalg.qr(scaled)
+        R = _triangular_factor(scaled)
         if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
             break
         roots, found_inside = _inside(R, t, C[missing], signs[missing])
         vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
         is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
-        missing, weights = missing[~is_inside], Q @ roots[:, ~is_inside]
+        missing, weights = missing[~is_inside], scaled @ solve_triangular(R, roots[:, ~is_inside])
         # Each of the others is a combination of rows. Moves that shrink margins of weights against the
         # missing sign, and stretch the rest, change it most.
         for stretch in _STRETCHES:
             if not missing.size or time_left() < 0.0:  # What is found by now is kept.
                 break
             against = signs[missing] * weights >= 0.0
-            inner = Q.T @ np.where(against, -_STEP_FRACTION, stretch)
-            shrinks = -(Q @ inner).min(axis=0)  # a step of 1 makes a margin zero that shrinks by 1
-            steps = np.minimum(_STEP_FRACTION / np.maximum(shrinks, 1e-3), 1.0)
-            moved = t[:, None] + steps * solve_triangular(R, inner, check_finite=False)
+            inner = scaled.T @ np.where(against, -_STEP_FRACTION, stretch)
+            moves = solve_triangular(R, solve_triangular(R, inner, trans="T"))
+            shrinks = -(scaled @ moves).min(axis=0)  # a step of 1 makes a margin zero that shrinks by 1
+            moved = t[:, None] + np.minimum(_STEP_FRACTION / np.maximum(shrinks, 1e-3), 1.0) * moves
             is_other = signs[missing] * np.einsum("kr,rk->k", C[missing], moved) < 0.0
             is_other &= (scaled @ moved > 0.0).all(axis=0)
             columns = zip(missing[is_other].tolist(), moved.T[is_other], strict=True)
@@ -101,6 +102,16 @@ def opposite_vectors(
         fastest = float((-(scaled @ change)).max())
         t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
     return vectors, duals
+
+
+def _triangular_factor(A: Array) -> Array:
+    """Return R of the QR factorisation: from the Gram matrix, unless columns nearly depend on each other."""
+    try:
+        R = np.asarray(np.linalg.cholesky(A.T @ A).T, np.float64)
+    except np.linalg.LinAlgError:
+        R = np.zeros((1, 1))
+    is_accurate = R.diagonal().min() > _CONDITIONED * R.diagonal().max()
+    return R if is_accurate else np.asarray(np.linalg.qr(A, mode="r"), np.float64)
 
 
 def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:

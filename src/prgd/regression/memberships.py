@@ -9,16 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd.core.arithmetic import integer_multiple
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import column_structure, structure_of
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import independent_rows, solve_rational, vanishes
+from prgd.proofs.modular import solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 from prgd.regression.cone import Cone
 
-_FEW_UNKNOWNS = 16  # unknowns of a linear system that is solved exactly at once
-_MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
 _MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
 
 
@@ -48,20 +45,12 @@ class Membership:
 
 def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
     """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
-    if 0 < index.size <= _FEW_UNKNOWNS:
-        weights = _exact_solution(cone, j, sign, index)
-        if weights is not None:
-            return Membership(sign, index, weights=weights)
     small = augmented(cone, j, sign, index)
-    rest = _completion(cone, j, sign, index, q)
+    rest = _completion(cone, j, sign, index, q) if small.n > index.size + 1 else np.empty(0)
     p = np.concatenate([q, np.empty(0) if rest is None else rest, [1.0]])
     known = None if rest is None else column_structure(small, small.counted)
     proven = None if known is None else prove_weights(small, small.counted, p, known)
-    if proven is not None:
-        return Membership(sign, index, p=proven[0], proof=proven[1])
-    is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
-    weights = None if is_tried else _exact_solution(cone, j, sign, index)
-    return None if weights is None else Membership(sign, index, weights=weights)
+    return None if proven is None else Membership(sign, index, p=proven[0], proof=proven[1])
 
 
 def exact_membership(
@@ -119,10 +108,9 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     if found.proof is not None and found.proof.weights is not None:
         integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
         return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
-    solved = _exact_solution(cone, j, found.sign, found.rows)
-    if solved is not None or found.p is None:
-        return solved
-    small = augmented(cone, j, found.sign, found.rows)  # its rows depend on each other
+    if found.p is None:
+        return None
+    small = augmented(cone, j, found.sign, found.rows)
     Z = small.take(small.counted)
     known = structure_of(Z, range(small.width), small.width)
     integers = completed_weights(Z, known, found.p) or [0]
@@ -148,10 +136,14 @@ def _boundary_combination(cone: Cone, target: Sequence[Fraction]) -> dict[int, F
 
 
 def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
-    """Return some separated rows, boundary rows of a basis with both signs, and ``-sign e_j``."""
-    unit = np.zeros((1, cone.rows.width))
-    unit[0, j] = -sign
-    parts = [cone.rows.take(index), unit]
+    """Return some separated rows and ``-sign e_j`` in coordinates of N if float64 holds all numbers.
+
+    If not, boundary rows of a basis with both signs stand before ``-sign e_j``.
+    """
+    parts = [cone.rows.take(index), -sign * np.eye(1, cone.rows.width, j)]
+    reduced = cone.exactly_reduced(np.concatenate(parts))
+    if reduced is not None:
+        return LiftedRows(reduced, None, fit_intercept=False)
     if cone.basis_rows is not None:
         basis = cone.rows.take(cone.basis_rows)
         parts[1:1] = [basis, -basis]
@@ -182,19 +174,3 @@ def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Arra
         return None
     base = 0.5 * max(float(np.abs(a).max(initial=0.0)), 1.0)
     return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
-
-
-def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
-    """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
-    rows, right = [cone.exact_reduced(z) for z in cone.rows.take(index)], cone.exact_entry(j, sign)
-    equations = [integer_multiple(values) for values in zip(*rows, right, strict=True) if any(values)]
-    if any(abs(x) >= 2**53 for equation in equations for x in equation):
-        return None
-    A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
-    chosen = independent_rows(A[:, :-1])
-    if len(chosen) < len(rows):
-        return None
-    solved = solve_rational(A[chosen, :-1], A[chosen, -1:], [[1]])
-    if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
-        return None
-    return solved[0]
