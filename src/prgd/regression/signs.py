@@ -2,9 +2,8 @@
 
 Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
 has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
-centre of the cone show most of these at once. For each of the others non-negative least squares looks for a
-combination of rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone in which
-v_j has the other sign.
+centre of the cone show most of these at once. Other signs pass from row to row, or are decided one by one by
+the search for the partition of the rows and ``-e_j`` or ``e_j``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
 from prgd.core.threads import check_time, time_left
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.norms import norm
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.regression.coefficients import Behaviour, Coefficients
@@ -30,6 +28,7 @@ from prgd.regression.memberships import (
     augmented,
     exact_membership,
     least_squares,
+    passed_signs,
     prove_membership,
 )
 from prgd.separation.search import Search
@@ -39,9 +38,7 @@ WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 _NEARLY_SQUARE = 1.1  # rows for each coordinate up to which vectors near the first one come first
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
-_RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
-_ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
 _SMALL_MOVES = (20, 60, 200, 600, 1200, 2400, 4800)  # powers of 1/2 that are tried as lengths of a move
 _ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
 
@@ -115,7 +112,8 @@ class _SignSearch:
     def run(self) -> None:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
-        left = list(cone.infinite)
+        self.memberships |= passed_signs(cone)
+        left = [j for j in cone.infinite if not self._is_decided(j)]
         if cone.structure is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
             C, signs = cone.functions[left].toarray(), np.array([self._sign(j) for j in left])
             near = near_vectors(cone.reduced(cone.separated), self.base, C, signs)
@@ -187,10 +185,10 @@ class _SignSearch:
 
     def _first_rows(self) -> Indices:
         """Return all separated rows if their copy is small, else those of small margin and some others."""
-        separated, size = self.cone.separated, self.cone.size
+        separated, size = self.cone.distinct, self.cone.size
         if separated.size * size <= WORKING_ENTRIES:
             return separated
-        margins = self.cone.margins(self.base)
+        margins = self.cone.margins(self.base)[np.searchsorted(self.cone.separated, separated)]
         count = 20 * size
         hard = separated[np.argsort(margins, kind="stable")[:count]]
         return np.union1d(hard, spread(separated, count))
@@ -206,60 +204,14 @@ class _SignSearch:
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
             return {}
         vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
-        proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
         scales = np.ldexp(1.0, row_powers)
         for k, q in duals.items():
-            j = left[k]
             if time_left() < 0.0:  # Vectors that are found by now are kept.
                 break
-            is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
-            if not is_proven:
-                proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
-        scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
-        return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
-
-    def _by_least_squares(
-        self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
-    ) -> dict[tuple[int, int], Array]:
-        """Prove by non-negative least squares that v_j has one sign, or propose a vector with the other."""
-        from scipy.optimize import nnls
-
-        sign = self._sign(j)
-        if sign == 0:
-            reach = float(np.min((G @ t) / np.maximum(np.abs(G @ c), np.finfo(float).tiny)))
-            return {(j, 1): t + 0.5 * reach * c, (j, -1): t - 0.5 * reach * c}
-        length = norm(c)
-        c = sign * c / length
-        margins = G @ t
-        # Rows that the move towards the other sign meets first come into question for the combination.
-        speed = G @ c
-        meets = np.where(speed > 0.0, margins / np.maximum(speed, np.finfo(float).tiny), np.inf)
-        count = _ROWS_FOR_COLUMN * G.shape[1]
-        used = np.union1d(
-            np.argsort(meets, kind="stable")[:count], np.argsort(margins, kind="stable")[:count]
-        )
-        for _ in range(MAX_ROUNDS):
-            try:
-                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
-            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
-                return {}
-            residual = c - q @ G[used]
-            if norm(residual) < _RESIDUALS[0] and self._prove_membership(
-                j, sign, index[used], length * scales[used] * q
-            ):
-                return {}
-            if norm(residual) <= _RESIDUALS[1] or not c @ t > 0.0:
-                return {}
-            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
-            share = 0.5 * float(residual @ residual) / float(c @ t)
-            proposal = share * t - residual
-            reached = share * margins - G @ residual
-            worst = np.argsort(reached, kind="stable")[:count]
-            grown = np.union1d(used, worst[reached[worst] <= 0.0])
-            if grown.size == used.size:
-                return {(j, -sign): proposal}
-            used = grown
-        return {}
+            if _is_basic(q, G):
+                self._prove_membership(left[k], self._sign(left[k]), index, scales * q)
+        proposals = {(left[k], sign): np.ldexp(v, powers) for (k, sign), v in vectors.items()}
+        return {key: t for key, t in proposals.items() if np.isfinite(t).all()}
 
     def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
         for fraction in _PRUNED:
@@ -288,9 +240,10 @@ class _SignSearch:
                     self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or literal_fractions(found.v)  # type: ignore[arg-type]
+            t = exact if len(exact) == cone.size else tuple(exact[k] for k in cone.free)
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
-            share = -sign * exact[j] / (2 * abs(self.exact[j]))
-            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
+            share = -sign * cone.entry(t, j) / (2 * abs(self.exact[j]))
+            t = tuple(x + share * y for x, y in zip(t, self.start, strict=True))
             (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
                 if cone.entry(t, j) * sign < 0:
