@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import nnls
+from scipy.sparse import csr_array, hstack
 from separation import oracle
 from separation.oracle import Design
 from separation.oracle_trial import arguments, disagreements
@@ -222,3 +223,18 @@ def test_each_function_has_a_vector_of_the_other_sign_or_weights_that_give_it(se
     assert sorted([*(k for k, _ in vectors), *duals]) == list(range(6))
     for k, q in duals.items():
         np.testing.assert_allclose(q @ G, signs[k] * np.eye(6)[k], atol=1e-9)
+
+
+def test_dummies_of_two_factors_are_decided_with_all_their_relations():
+    # All dummies with an intercept make two relations; levels of one outcome pass their sign to others.
+    rng = np.random.default_rng(0)
+    codes = [rng.permutation(np.append(np.arange(800), rng.integers(800, size=4200))) for _ in range(2)]
+    y = rng.integers(2, size=5000)
+    y[codes[0] < 5] = 1
+    X = hstack([csr_array((np.ones(5000), (np.arange(5000), code))) for code in codes], format="csr")
+    found = prgd.separability(X, y)
+    words = list(found.coefficients.values())
+    assert words[1:6] == ["+inf"] * 5
+    assert words.count("aliased") == 2
+    assert "undecided" not in words
+    assert found.check(X, y)

@@ -197,14 +197,6 @@ def _less(relation: Relation, factor: Fraction, other: Relation) -> Relation:
     return {j: k for j, k in new.items() if k}
 
 
-def largest_entries(rows: LiftedRows, index: Indices) -> Array:
-    """Return the largest absolute value of each column on some rows."""
-    largest = np.zeros(rows.width)
-    for _, Z in rows.blocks(index):
-        largest = np.maximum(largest, np.abs(Z).max(axis=0))
-    return largest
-
-
 def triangular_factor(blocks: Iterable[Array], width: int) -> Array:
     """Return R of the QR factorisation, without pivoting, of rows that come in blocks."""
     from scipy.linalg import qr
@@ -279,7 +271,7 @@ def near_relations(rows: LiftedRows) -> list[NearRelation]:
     # The smallest singular value that this proves is far above rounding.
     if (known := short_structure(rows, index, range(width))) is not None and not known.others:
         return []
-    powers = -np.frexp(largest_entries(rows, index))[1]
+    powers = -np.frexp(np.max([largest(Z, 0) for _, Z in rows.blocks(index)], axis=0))[1]
     R = triangular_factor((np.ldexp(Z, powers) for _, Z in rows.blocks(index)), width)
     sizes = np.linalg.norm(R, axis=0)
     R = R / sizes

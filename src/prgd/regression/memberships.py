@@ -20,7 +20,6 @@ from prgd.regression.cone import Cone
 
 _FEW_UNKNOWNS = 16  # unknowns of a linear system that is solved exactly at once
 _MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
-_MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +207,11 @@ def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
 
 def least_squares(A: Array, b: Array) -> Array | None:
     """Return the shortest least-squares solution, or None if a number leaves the floating range."""
+    from scipy.linalg import lstsq  # a pivoted QR decomposition is ten times quicker than singular values
+
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         return None
-    if min(A.shape) <= _MAX_SINGULAR_VALUES:
-        x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
-    else:  # a pivoted QR decomposition is ten times quicker than singular values
-        from scipy.linalg import lstsq
-
-        x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
+    x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
     return x if np.isfinite(x).all() else None
 
 

@@ -204,12 +204,13 @@ class _SignSearch:
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
             return {}
         vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
-        scales = np.ldexp(1.0, row_powers)
         for k, q in duals.items():
             if time_left() < 0.0:  # Vectors that are found by now are kept.
                 break
-            if _is_basic(q, G):
-                self._prove_membership(left[k], self._sign(left[k]), index, scales * q)
+            is_positive = q.min() > -_ROUNDED * q.max()
+            # No more weights of a basic solution are positive than rows can be independent.
+            if is_positive and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]:
+                self._prove_membership(left[k], self._sign(left[k]), index, np.ldexp(q, row_powers))
         proposals = {(left[k], sign): np.ldexp(v, powers) for (k, sign), v in vectors.items()}
         return {key: t for key, t in proposals.items() if np.isfinite(t).all()}
 
@@ -252,8 +253,3 @@ class _SignSearch:
             if np.isin(contradictions, index).all():
                 return
             index = np.union1d(index, contradictions)
-
-
-def _is_basic(q: Array, G: Array) -> bool:
-    """Say whether no weight is negative, and no more are positive than rows can be independent."""
-    return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]
