@@ -7,9 +7,10 @@ that is not aliased. HiGHS gets these columns for nothing, and solves as many of
 limit counts as the time of one. The table shows both figures. HiGHS proves nothing; the words that it implies
 are compared with ours.
 
-The sets are the sparse ones of the folder that PRGD_DATA names, and five others: wide factors with
-empty cells, 10^6 rows of 30 columns, classes that overlap in few rows, and dense pixels with some labels
-flipped, so that some columns separate rows and the others overlap. CPU time of one thread.
+The sets are the sparse ones of the folder that PRGD_DATA names, and six others: wide factors with
+empty cells, 10^6 rows of 30 columns, classes that overlap in few rows, dense pixels with some labels
+flipped, so that some columns separate rows and the others overlap, and two factors of 3,000 levels. CPU time
+of one thread.
 
     python benchmarks/separation_coefficients.py [--seconds S] [--only NAME ...] [--out FILE]
 """
@@ -108,12 +109,24 @@ def flipped(name: str, flips: int) -> tuple[Any, Any]:
     return X.toarray(), y
 
 
+def two_factors(n: int = 100_000, levels: int = 3000) -> tuple[Any, Any]:
+    """Return all dummies of two factors, of which 30 levels each have one response alone."""
+    rng = np.random.default_rng(3)
+    codes = [rng.permutation(np.append(np.arange(levels), rng.integers(levels, size=n - levels)))] * 2
+    codes[1] = rng.permutation(codes[1])
+    y = logistic_labels(rng.standard_normal(levels)[codes[0]], rng)
+    for code in codes:
+        y[code < 30] = 1 - 2 * (code[code < 30] % 2)
+    return hstack([csr_array((np.ones(n), (np.arange(n), c))) for c in codes], format="csr"), y
+
+
 GENERATED: dict[str, Callable[[], tuple[Any, Any]]] = {
     "wide factors": wide_factors,
     "10^6 x 30": million_rows,
     "near-separation": near_separation,
     "fashion, 300 flipped": partial(flipped, "fashion_1v9", 300),
     "mnist, 100 flipped": partial(flipped, "mnist_0v1", 100),
+    "two factors": two_factors,
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import nnls
+from scipy.sparse import csr_array, hstack
 from separation import oracle
 from separation.oracle import Design
 from separation.oracle_trial import arguments, disagreements
@@ -233,3 +234,18 @@ def test_rows_are_reduced_to_the_numbers_that_float64_holds():
         rows = LiftedRows(np.array([[3.0, 1.0], [-3.0, -1.0], row]), None, fit_intercept=False)
         found = Cone.of(KeptColumns(rows, [0, 1]), decide(rows)).exactly_reduced(np.array([row]))
         assert found is None if reduced is None else found.tolist() == reduced
+
+
+def test_dummies_of_two_factors_are_decided_with_all_their_relations():
+    # All dummies with an intercept make two relations; levels of one outcome pass their sign to others.
+    rng = np.random.default_rng(0)
+    codes = [rng.permutation(np.append(np.arange(800), rng.integers(800, size=4200))) for _ in range(2)]
+    y = rng.integers(2, size=5000)
+    y[codes[0] < 5] = 1
+    X = hstack([csr_array((np.ones(5000), (np.arange(5000), code))) for code in codes], format="csr")
+    found = prgd.separability(X, y)
+    words = list(found.coefficients.values())
+    assert words[1:6] == ["+inf"] * 5
+    assert words.count("aliased") == 2
+    assert "undecided" not in words
+    assert found.check(X, y)

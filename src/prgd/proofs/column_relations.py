@@ -1,24 +1,19 @@
-r"""Exact linear relations between the columns of some rows, and Gram matrices that prove that there are none.
-
-With ``a_i = p_i z_i`` the rows of A, ``H = A^T A`` and ``r = Z^T p``, the weights ``q_i = p_i (1 - a_i . H^-1
-r)`` balance the rows exactly, and all are positive if ``r . H^-1 r < 1``. A factorisation in floats that
-succeeds although a multiple of the identity is subtracted from H bounds the smallest eigenvalue of H from
-below (Rump, 2006, Verification of positive definiteness). Columns that share no row, such as the dummies of a
-factor, are eliminated first: their part of H is diagonal, and only what is left is factorised as a dense one.
-"""
+"""Exact linear relations between the columns of some rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from prgd.core.arithmetic import BOUND_FACTOR, EPSILON, SMALLEST, integer_multiple, rounding_factor
+from prgd.core.arithmetic import integer_multiple
 from prgd.core.types import Array, Indices, RationalVector
+from prgd.problem.problem import NO_ROWS
 from prgd.proofs.elimination import eliminated, short_primes
-from prgd.proofs.lifted_rows import LiftedRows, largest, spread, times_powers
+from prgd.proofs.gram_matrices import absorbs, dependent_columns, gram, weighted
+from prgd.proofs.lifted_rows import LiftedRows, largest, spread, values_of
 from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
@@ -30,9 +25,8 @@ ROUNDING = 1e-9  # a residual below this fraction of the column counts as roundi
 _SMALL_TERM = 1e-6  # terms below this fraction of the largest are left out of a combination
 _MAX_WIDTH = 1500  # columns up to which relations up to rounding are looked for
 _MAX_WORK = 2e11  # rows times squared columns up to which they are
-# Squares of larger numbers are not rounded to multiples of the smallest float.
-_FAR_FROM_UNDERFLOW = 2.0**-400
-_CROWDED = 8  # columns that meet so many times as many columns as most do are not eliminated first
+_NO_TERM = 1e-7  # factors of columns of norms near 1 that are rounding
+_MAX_DENOMINATOR = 1000  # denominators of short relations, at most
 
 
 class ColumnStructure(NamedTuple):
@@ -43,7 +37,7 @@ class ColumnStructure(NamedTuple):
     columns, others : list of int
         Independent columns, and those that depend on them.
     rows : ndarray of int
-        Rows whose part in ``columns`` is invertible; none if all of ``others`` are zero.
+        Rows whose part in ``columns`` is invertible; none if floats showed the relations.
     basis : ndarray of shape (r, d)
         Those rows.
     relations : list of dict from column to Fraction, or None
@@ -57,12 +51,21 @@ class ColumnStructure(NamedTuple):
     basis: Array
     relations: list[Relation] | None
 
+    @classmethod
+    def of(cls, relations: list[Relation], order: Sequence[int]) -> ColumnStructure:
+        """Return the structure of columns that obey these relations, in echelon form, and no others."""
+        others = [next(iter(relation)) for relation in relations]
+        is_other = {*others}
+        columns = [int(j) for j in order if j not in is_other]
+        return cls(columns, others, NO_ROWS, np.empty((0, 0)), relations)
+
     def null_vector(self, values: Sequence[Fraction]) -> RationalVector | None:
         """Return a positive multiple of the v with ``basis @ v = 0`` that has these values in ``others``."""
-        if not self.rows.size:
-            v = [Fraction(0)] * self.basis.shape[1]
-            for j, value in zip(self.others, values, strict=True):
-                v[j] = value
+        if self.relations is not None:
+            v = [Fraction(0)] * (len(self.columns) + len(self.others))
+            for relation, value in zip(self.relations, values, strict=True):
+                for j, k in relation.items():
+                    v[j] += value * k
             return tuple(v)
         return null_vector(self.basis, self.columns, self.others, integer_multiple(values))
 
@@ -89,7 +92,6 @@ def structure_of(
     columns, pivots = [order[k] for k in chosen], elimination.pivots
     basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
-    empty = [j for j in others if not Z[:, j].any()]
     mixed = [j for j in others if Z[:, j].any()]
     relations: list[Relation] | None = None
     if len(mixed) <= max_relations:
@@ -97,9 +99,8 @@ def structure_of(
         part = basis[:, columns], basis[:, mixed]
         solved = solve_rational(*part, unit, max_digits=max_digits) if mixed else []
         if solved is not None:
-            relations = [{j: Fraction(1)} for j in empty]
-            for j, x in zip(mixed, solved, strict=True):
-                relations.append({j: Fraction(1)} | {c: -k for c, k in zip(columns, x, strict=True) if k})
+            terms = {j: zip(columns, x, strict=True) for j, x in zip(mixed, solved, strict=True)}
+            relations = [{j: Fraction(1)} | {c: -k for c, k in terms.get(j, ()) if k} for j in others]
     return ColumnStructure(columns, others, pivots, basis, relations)
 
 
@@ -116,11 +117,9 @@ def column_structure(
     used = spread(index, few)
     max_relations = _MAX_RELATIONS if order is None else rows.width
     if order is None:
-        filled, empty = independent_columns(rows, index if rows.rows.is_sparse else used)
-        zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
-        if filled and rows_obeying(rows, zeros, index).size == index.size:
-            return ColumnStructure(filled, empty, index[:0], np.empty((0, rows.width)), zeros)
-        order = [*np.setdiff1d(np.arange(rows.width), empty).tolist(), *empty]
+        order = range(rows.width)
+        if (short := short_structure(rows, index, order)) is not None:
+            return short
     primes = short_primes()
     prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
@@ -139,24 +138,63 @@ def column_structure(
     return None
 
 
-def independent_columns(rows: LiftedRows, index: Indices) -> tuple[list[int], list[int]]:
-    """Return the columns that are not zero on some rows, none unless that is proven, and the others."""
-    Z = rows.stored(index)
+def short_structure(rows: LiftedRows, index: Indices, order: Sequence[int]) -> ColumnStructure | None:
+    """Find how some columns depend on each other on some rows, if floats show relations of short numbers.
+
+    That these hold is proven in exact arithmetic, and that the other columns are independent by a bound on
+    all rounding; the answer is None if that fails.
+    """
+    Z = rows.stored(index if rows.rows.is_sparse else spread(index, 4 * rows.width))
     if Z is None:
-        return [], []
-    is_filled = largest(Z, 0) > 0.0
-    filled = np.flatnonzero(is_filled)
-    A = weighted(Z[:, filled], np.ones(Z.shape[0])) if filled.size <= Z.shape[0] else None
-    is_proven = A is not None and absorbs(A, slack=0.0)
-    return filled.tolist() if is_proven else [], np.flatnonzero(~is_filled).tolist()
+        return None
+    sizes, names = largest(Z, 0), np.array(order, np.int64)
+    Z, sizes = Z[:, names], sizes[names]
+    filled = np.flatnonzero(sizes > 0.0)
+    relations = [{j: Fraction(1)} for j in names[sizes == 0.0].tolist()]
+    A = weighted(Z[:, filled], np.ones(Z.shape[0])) if 0 < filled.size <= Z.shape[0] else None
+    found = None if A is None else dependent_columns(gram(A))
+    if A is None or found is None:
+        return None
+    own, X = found
+    if not absorbs(A[:, np.setdiff1d(np.arange(filled.size), own)], slack=0.0):
+        return None
+    powers, names = np.frexp(largest(A, 0))[1] - np.frexp(sizes[filled])[1], names[filled]
+    for k, j in enumerate(own.tolist()):
+        relations.append({int(names[j]): Fraction(1)})
+        for i in np.flatnonzero(np.abs(X[:, k]) > _NO_TERM).tolist():
+            value = Fraction(X[i, k]) * Fraction(2) ** int(powers[i] - powers[j])
+            relations[-1][int(names[i])] = -value.limit_denominator(_MAX_DENOMINATOR)
+    if rows_obeying(rows, relations, index).size < index.size:
+        return None
+    return ColumnStructure.of(echelon_form(relations, order), order)
 
 
-def largest_entries(rows: LiftedRows, index: Indices) -> Array:
-    """Return the largest absolute value of each column on some rows."""
-    largest = np.zeros(rows.width)
-    for _, Z in rows.blocks(index):
-        largest = np.maximum(largest, np.abs(Z).max(axis=0))
-    return largest
+def echelon_form(relations: Sequence[Relation], order: Sequence[int]) -> list[Relation]:
+    """Return the basis in which each relation begins with its last column in an order, which no other has.
+
+    Examples
+    --------
+    >>> one = Fraction(1)
+    >>> found = echelon_form([{0: one, 1: one, 2: one}, {0: one, 2: 2 * one}], range(3))
+    >>> [{j: str(k) for j, k in relation.items()} for relation in found]
+    [{1: '1', 0: '1/2'}, {2: '1', 0: '1/2'}]
+    """
+    place = {j: k for k, j in enumerate(order)}
+    found: dict[int, Relation] = {}
+    for relation in relations:
+        for j in [j for j in relation if j in found]:
+            relation = _less(relation, relation[j], found[j])
+        own = max((j for j, k in relation.items() if k), key=place.__getitem__)
+        relation = {own: Fraction(1)} | {j: k / relation[own] for j, k in relation.items() if j != own and k}
+        found |= {j: _less(old, old[own], relation) for j, old in found.items() if own in old}
+        found[own] = relation
+    return [found[j] for j in sorted(found, key=place.__getitem__)]
+
+
+def _less(relation: Relation, factor: Fraction, other: Relation) -> Relation:
+    """Return ``relation - factor * other`` without zeros."""
+    new = relation | {j: relation.get(j, Fraction(0)) - factor * k for j, k in other.items()}
+    return {j: k for j, k in new.items() if k}
 
 
 def triangular_factor(blocks: Iterable[Array], width: int) -> Array:
@@ -186,7 +224,7 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
     kept, thin = [], csr_array(factors)
     for part, Z in rows.blocks(index, as_stored=True):
         Z = Z[:, columns]
-        values = _values(Z)
+        values = values_of(Z)
         # Sums of integers below 2**53 are exact in float64.
         fits = size < _EXACT and size * np.abs(values).max(initial=0.0) < _EXACT
         if fits and (values == np.rint(values)).all():
@@ -231,9 +269,9 @@ def near_relations(rows: LiftedRows) -> list[NearRelation]:
     if not 1 < width <= _MAX_WIDTH or index.size * width**2 > _MAX_WORK:
         return []
     # The smallest singular value that this proves is far above rounding.
-    if len(independent_columns(rows, index)[0]) == width:
+    if (known := short_structure(rows, index, range(width))) is not None and not known.others:
         return []
-    powers = -np.frexp(largest_entries(rows, index))[1]
+    powers = -np.frexp(np.max([largest(Z, 0) for _, Z in rows.blocks(index)], axis=0))[1]
     R = triangular_factor((np.ldexp(Z, powers) for _, Z in rows.blocks(index)), width)
     sizes = np.linalg.norm(R, axis=0)
     R = R / sizes
@@ -249,114 +287,3 @@ def near_relations(rows: LiftedRows) -> list[NearRelation]:
             terms = dict(zip(before[large].tolist(), factors[large].tolist(), strict=True))
             found.append(NearRelation(j, terms, residual))
     return found
-
-
-def gram(A: Any) -> Any:
-    """Return ``A^T A`` of a dense or CSR array, CSR if it is sparse."""
-    return A.T @ A if isinstance(A, np.ndarray) else (A.T @ A).tocsr()
-
-
-def disjoint_columns(H: Any) -> Indices:
-    """Return columns whose products with each other are zero in a Gram matrix; none if it is dense."""
-    if isinstance(H, np.ndarray) or not H.nnz:
-        return np.empty(0, np.int64)
-    degrees = np.diff(H.indptr)
-    is_open = degrees <= _CROWDED * np.median(degrees)
-    found = []
-    for j in np.flatnonzero(is_open).tolist():
-        if is_open[j]:
-            is_open[H.indices[H.indptr[j] : H.indptr[j + 1]]] = False
-            found.append(j)
-    return np.array(found, np.int64)
-
-
-def gram_solver(H: Any, first: Indices, shift: float = 0.0) -> Callable[[Array], Array] | None:
-    """Factorise H plus a multiple of the identity; None if that is not positive definite to rounding.
-
-    Parameters
-    ----------
-    H : ndarray or CSR array of shape (r, r)
-    first : ndarray of int
-        What `disjoint_columns` returns.
-    shift : float
-        The multiple, which may be negative.
-    """
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
-    h = H.diagonal()[first] + shift
-    if not (h > 0.0).all():
-        return None
-    rest = np.setdiff1d(np.arange(H.shape[0]), first)
-    if first.size:
-        B, S = H[first][:, rest], H[rest][:, rest].toarray()
-        if rest.size:
-            root = B.multiply(1.0 / np.sqrt(h)[:, None]).tocsr()
-            S -= (root.T @ root).toarray()
-    else:
-        S = H.copy() if isinstance(H, np.ndarray) else H.toarray()
-    S.flat[:: rest.size + 1] += shift
-    factor, failure = dpotrf(S.T, lower=True, clean=False, overwrite_a=True) if rest.size else (S, 0)
-    if failure or not np.isfinite(factor.diagonal()).all():
-        return None
-    if not first.size:
-        return lambda b: np.asarray(dpotrs(factor, b, lower=True)[0])
-
-    def solve(b: Array) -> Array:
-        x, begun = np.empty_like(b), b[first] / h
-        if rest.size:
-            x[rest] = dpotrs(factor, b[rest] - B.T @ begun, lower=True)[0]
-            begun -= (B @ x[rest]) / h
-        x[first] = begun
-        return x
-
-    return solve
-
-
-def weighted(Z: Any, p: Array) -> Any:
-    """Return ``p_i Z_ij 2**c_j`` with columns of norms near 1; None if it leaves the floating range."""
-    with np.errstate(all="ignore"):
-        A = times_weights(Z, p)
-        for size in (largest, lambda A, axis: np.sqrt((A**2).sum(axis=axis))):
-            A = times_powers(A, 0, -np.frexp(np.asarray(size(A, 0)))[1])
-        sizes = np.abs(_values(A))
-        smallest = float(sizes.min(initial=1.0, where=sizes > 0.0))
-    # A product that underflowed would be zero where the entry is not.
-    is_whole = np.count_nonzero(sizes) == np.count_nonzero(_values(Z)) and np.isfinite(sizes).all()
-    return A if is_whole and smallest > _FAR_FROM_UNDERFLOW else None
-
-
-def times_weights(Z: Any, p: Array) -> Any:
-    """Multiply the rows of a dense or CSR array by numbers."""
-    if isinstance(Z, np.ndarray):
-        return Z * p[:, None]
-    return type(Z)((Z.data * np.repeat(p, np.diff(Z.indptr)), Z.indices, Z.indptr), shape=Z.shape)
-
-
-def _values(Z: Any) -> Array:
-    return Z if isinstance(Z, np.ndarray) else Z.data
-
-
-def absorbs(A: Any, slack: float = 1.0) -> bool:
-    """Prove that A has full column rank, and for r its column sums that ``r . H^-1 r < 1``.
-
-    Parameters
-    ----------
-    A : ndarray or CSR array of shape (n, r)
-        What `weighted` returns: each entry is within two roundings of the true one.
-    slack : float
-        0 leaves r out and proves the rank alone.
-    """
-    n, r = A.shape
-    H, sizes = gram(A), abs(A)
-    first = disjoint_columns(H)
-    unit = rounding_factor(n + 6)
-    sums, totals = np.asarray(A.sum(axis=0)).ravel(), np.asarray(sizes.sum(axis=0)).ravel()
-    residual = BOUND_FACTOR * (np.abs(sums) + unit * totals)
-    needed = slack * float(residual @ residual)
-    # The rounding of H is below a fraction of |A|^T |A|, whose norm its largest row sum bounds.
-    rounding = unit * float((sizes.T @ np.asarray(sizes.sum(axis=1)).ravel()).max(initial=0.0))
-    # That of Cholesky's factors is below a fraction of the trace, that of the elimination before another.
-    trace = float(H.diagonal().sum())
-    rounding += (rounding_factor(r + 4) + 3.0 * rounding_factor(first.size + 10)) * trace
-    shift = 2.0 * BOUND_FACTOR * (needed + rounding + 4.0 * EPSILON + n * r * SMALLEST)
-    return shift < 1.0 and gram_solver(H, first, -shift) is not None

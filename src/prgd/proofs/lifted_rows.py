@@ -210,6 +210,16 @@ def largest(Z: Any, axis: int) -> Array:
     return np.asarray(abs(Z).max(axis=axis).toarray()).ravel()
 
 
+def dense(Z: Any) -> Array:
+    """Return a dense or CSR array as a dense one."""
+    return np.asarray(Z if isinstance(Z, np.ndarray) else Z.toarray())
+
+
+def values_of(Z: Any) -> Array:
+    """Return all entries of a dense array, or those that a CSR array stores."""
+    return np.asarray(Z if isinstance(Z, np.ndarray) else Z.data)
+
+
 def times_powers(Z: Any, axis: int, powers: Indices) -> Any:
     """Multiply the columns (axis 0) or rows (axis 1) of a dense or CSR array by powers of two."""
     if isinstance(Z, np.ndarray):

@@ -11,7 +11,7 @@ import numpy as np
 
 from prgd.core.arithmetic import odd_mantissas
 from prgd.core.types import Array, Indices
-from prgd.proofs.column_relations import Relation, column_structure, independent_columns, rows_obeying
+from prgd.proofs.column_relations import Relation, column_structure, rows_obeying, short_structure
 from prgd.proofs.elimination import MAX_TERMS, Elimination, eliminated, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import solve_rational, vanishes
@@ -74,8 +74,8 @@ def pivot_columns(
     order = [int(j) for j in order]
     if not index.size:
         return Pivots([], order, index, index)
-    if rows.width > _WIDE and len(independent_columns(rows, index)[0]) == rows.width:
-        return Pivots(order, [], index, index)
+    if rows.width > _WIDE and (known := short_structure(rows, index, order)) is not None:
+        return Pivots(known.columns, known.others, index, index)
     if index.size > 4 * rows.width and rows.width <= _WIDE:  # few rows may show that no column is aliased
         some = pivot_columns(rows, order, spread(index, 2 * rows.width))
         if some is not None and not some.aliased:

@@ -16,16 +16,8 @@ import numpy as np
 
 from prgd.core.arithmetic import EPSILON, SMALLEST, integer_multiple
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import (
-    ColumnStructure,
-    Relation,
-    absorbs,
-    disjoint_columns,
-    gram,
-    gram_solver,
-    rows_obeying,
-    weighted,
-)
+from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
+from prgd.proofs.gram_matrices import absorbs, disjoint_columns, gram, gram_factor, weighted
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import independent_rows, null_vector, vanishes
 
@@ -141,12 +133,12 @@ def refined_weights(Z: Any, p: Array) -> Array:
     if A is None or not Z.shape[1]:
         return p
     H = gram(A)
-    solve = gram_solver(H, disjoint_columns(H), A.shape[1] * EPSILON)
-    if solve is None:
+    factor = gram_factor(H, disjoint_columns(H), A.shape[1] * EPSILON)
+    if factor is None:
         return p
     for _ in range(4):
         residual = A.T @ factors
-        correction = A @ solve(residual)
+        correction = A @ factor.solve(residual)
         if not (np.abs(correction) < 1.0).all():
             return p
         factors *= 1.0 - correction

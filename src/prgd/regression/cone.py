@@ -20,9 +20,15 @@ import numpy as np
 from prgd.core.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.core.threads import lazy
 from prgd.core.types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.pivots import pivot_columns
+from prgd.proofs.column_relations import (
+    ColumnStructure,
+    Relation,
+    column_structure,
+    echelon_form,
+    rows_obeying,
+)
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, dense, values_of
+from prgd.proofs.pivots import pivot_columns, proportional_rows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.blocks import stack_blocks
 from prgd.separation.verdict import Separation
@@ -65,6 +71,14 @@ class Cone:
         boundary, p = found.boundary_rows, found.dual_weights
         if not boundary.size:
             return cls(rows, boundary, None)
+        if found.proof.weights is None and p is not None:  # The relations of the proof span N.
+            kept = rows.columns.tolist()
+            order = [*kept, *np.setdiff1d(np.arange(rows.whole.width), kept).tolist()]
+            place = {j: k for k, j in enumerate(order)}
+            echelon = echelon_form(found.proof.relations, order)
+            # Relations that do not begin with an aliased column are zero in all of these.
+            own = [{place[j]: k for j, k in r.items()} for r in echelon if place[next(iter(r))] < len(kept)]
+            return cls(rows, boundary, ColumnStructure.of(own, range(len(kept))))
         known = column_structure(rows, boundary, _RELATION_DIGITS)
         if known is None or known.relations is None or p is None:
             return None
@@ -109,11 +123,35 @@ class Cone:
         """Return the vector of N that has these coordinates."""
         return tuple(self.entry(t, j) for j in range(self.rows.width))
 
-    def reduced(self, index: Indices) -> Array:
-        """Return some rows as linear functions of the coordinates, rounded."""
+    def functionals(self, index: Indices) -> Any:
+        """Return some rows as linear functions of the coordinates, rounded, dense or CSR as stored."""
         parts = [Z @ self.functions for _, Z in self.rows.blocks(index, as_stored=True)]
-        G = stack_blocks(parts) if parts else np.empty((0, self.size))
-        return G if isinstance(G, np.ndarray) else np.asarray(G.toarray())
+        return stack_blocks(parts) if parts else np.empty((0, self.size))
+
+    def reduced(self, index: Indices) -> Array:
+        """Return some rows as linear functions of the coordinates, rounded, as a dense array."""
+        return dense(self.functionals(index))
+
+    @lazy
+    def distinct(self) -> Indices:
+        """Separated rows of which none is a multiple of another on N; all of them if they are dense."""
+        G = self.functionals(self.separated)
+        if isinstance(G, np.ndarray):
+            return self.separated
+        G.sum_duplicates()
+        G.eliminate_zeros()
+        first = proportional_rows(G)
+        return np.asarray(self.separated[first == np.arange(first.size)])
+
+    @lazy
+    def is_whole(self) -> bool:
+        """Whether all numbers in the reduced separated rows are integers, and float64 holds them exactly."""
+        Z, used = self.rows.stored(self.separated), self.infinite
+        if Z is None or any(x.denominator > 1 for terms in self.terms.values() for x in terms.values()):
+            return False
+        sizes = abs(Z[:, used])
+        largest = (sizes @ abs(self.functions[used])).max()
+        return bool(largest < 2.0**53 and not (values_of(sizes) % 1.0).any())
 
     @lazy
     def units(self) -> list[Fraction]:
@@ -122,6 +160,8 @@ class Cone:
 
     def exactly_reduced(self, Z: Array) -> Array | None:
         """Return vectors as functions of the coordinates in ``units``; None if a number would be rounded."""
+        if self.is_whole:
+            return np.asarray(Z @ self.functions)
         F = self.functions.multiply(nearest_floats(self.units)).tocsr()
         F.data = np.rint(F.data)
         G = np.asarray(Z @ F)

@@ -9,14 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import column_structure, structure_of
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 from prgd.regression.cone import Cone
-
-_MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +61,47 @@ def exact_membership(
     weights = tuple(Fraction(exact[k], exact[last]) for k in used)
     member = Membership(sign, index[used], weights=weights)
     return member if used and check_membership(cone, j, member) else None
+
+
+def passed_signs(cone: Cone) -> dict[int, Membership]:
+    """Return memberships of columns whose sign passes from row to row.
+
+    If one coordinate in a separated row has no known sign, and no other term of the row is positive, that
+    coordinate has the sign of its factor. A sum of coordinates has a sign if all of its terms have the same.
+    """
+    from scipy.sparse import csr_array
+
+    index, members = cone.distinct, dict[int, Membership]()
+    G, signs = csr_array(cone.functionals(index) if cone.is_whole else (0, cone.size)), np.zeros(cone.size)
+    weights, count = dict[int, dict[int, Fraction]](), -1
+    while len(weights) > count:
+        check_time()
+        count = len(weights)
+        is_last = (abs(G).sign() @ (signs == 0.0)) == 1.0
+        for i in np.flatnonzero(is_last & ((G.multiply(signs) > 0.0).sum(axis=1) == 0)).tolist():
+            at = slice(G.indptr[i], G.indptr[i + 1])
+            entries = zip(G.indices[at].tolist(), G.data[at].tolist(), strict=True)
+            row = {k: Fraction(x) for k, x in entries if x}
+            for k in row.keys() - weights.keys():
+                parts = [(abs(x / row[k]), weights[other]) for other, x in row.items() if other != k]
+                weights[k] = _total([(1 / abs(row[k]), {int(index[i]): Fraction(1)}), *parts])
+                signs[k] = 1 if row[k] > 0 else -1
+    for j, terms in cone.terms.items():
+        both = {int(signs[k] * (1 if x > 0 else -1)) for k, x in terms.items()}
+        if both in ({1}, {-1}):
+            total = sorted(_total([(abs(x), weights[k]) for k, x in terms.items()]).items())
+            rows, values = zip(*total, strict=True)
+            members[j] = Membership(both.pop(), np.array(rows, np.int64), values)
+    return members
+
+
+def _total(parts: Sequence[tuple[Fraction, dict[int, Fraction]]]) -> dict[int, Fraction]:
+    """Return the weights of a sum of combinations of rows with these factors."""
+    total: dict[int, Fraction] = {}
+    for factor, weights in parts:
+        for i, weight in weights.items():
+            total[i] = total.get(i, Fraction(0)) + factor * weight
+    return total
 
 
 def check_membership(cone: Cone, j: int, found: Membership) -> bool:
@@ -138,13 +178,13 @@ def _boundary_combination(cone: Cone, target: Sequence[Fraction]) -> dict[int, F
 def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
     """Return some separated rows and ``-sign e_j`` in coordinates of N if float64 holds all numbers.
 
-    If not, boundary rows of a basis with both signs stand before ``-sign e_j``.
+    If not, boundary rows of a basis with both signs stand before ``-sign e_j``, unless they are too many.
     """
     parts = [cone.rows.take(index), -sign * np.eye(1, cone.rows.width, j)]
     reduced = cone.exactly_reduced(np.concatenate(parts))
     if reduced is not None:
         return LiftedRows(reduced, None, fit_intercept=False)
-    if cone.basis_rows is not None:
+    if cone.basis_rows is not None and cone.rows.fits_dense(2 * cone.basis_rows.size):
         basis = cone.rows.take(cone.basis_rows)
         parts[1:1] = [basis, -basis]
     return LiftedRows(np.concatenate(parts), None, fit_intercept=False)
@@ -152,21 +192,18 @@ def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
 
 def least_squares(A: Array, b: Array) -> Array | None:
     """Return the shortest least-squares solution, or None if a number leaves the floating range."""
+    from scipy.linalg import lstsq  # a pivoted QR decomposition is ten times quicker than singular values
+
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         return None
-    if min(A.shape) <= _MAX_SINGULAR_VALUES:
-        x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
-    else:  # a pivoted QR decomposition is ten times quicker than singular values
-        from scipy.linalg import lstsq
-
-        x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
+    x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
     return x if np.isfinite(x).all() else None
 
 
 def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Array | None:
     """Return weights of the boundary rows of the basis, each with both signs, that complete q."""
-    if cone.basis_rows is None:
-        return np.empty(0) if np.isfinite(q).all() else None
+    if cone.basis_rows is None or not cone.rows.fits_dense(2 * cone.basis_rows.size):
+        return None
     left = -(cone.rows.take(index).T @ q)
     left[j] += sign
     a = least_squares(cone.rows.take(cone.basis_rows).T, left)

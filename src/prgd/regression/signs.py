@@ -2,8 +2,8 @@
 
 Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
 has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
-centre of the cone show most of these at once. The others are decided one by one, by the search for the
-partition of the rows and ``-e_j`` or ``e_j``.
+centre of the cone show most of these at once. Other signs pass from row to row, or are decided one by one by
+the search for the partition of the rows and ``-e_j`` or ``e_j``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from prgd.regression.memberships import (
     augmented,
     exact_membership,
     least_squares,
+    passed_signs,
     prove_membership,
 )
 from prgd.separation.search import Search
@@ -112,7 +113,8 @@ class _SignSearch:
     def run(self) -> None:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
-        left = list(cone.infinite)
+        self.memberships |= passed_signs(cone)
+        left = [j for j in cone.infinite if not self._is_decided(j)]
         if cone.structure is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
             C, signs = cone.functions[left].toarray(), np.array([self._sign(j) for j in left])
             near = near_vectors(cone.reduced(cone.separated), self.base, C, signs)
@@ -184,10 +186,10 @@ class _SignSearch:
 
     def _first_rows(self) -> Indices:
         """Return all separated rows if their copy is small, else those of small margin and some others."""
-        separated, size = self.cone.separated, self.cone.size
+        separated, size = self.cone.distinct, self.cone.size
         if separated.size * size <= WORKING_ENTRIES:
             return separated
-        margins = self.cone.margins(self.base)
+        margins = self.cone.margins(self.base)[np.searchsorted(self.cone.separated, separated)]
         count = 20 * size
         hard = separated[np.argsort(margins, kind="stable")[:count]]
         return np.union1d(hard, spread(separated, count))
@@ -203,15 +205,15 @@ class _SignSearch:
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
             return {}
         vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
-        proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
-        scales = np.ldexp(1.0, row_powers)
         for k, q in duals.items():
             if time_left() < 0.0:  # Vectors that are found by now are kept.
                 break
-            if _is_basic(q, G):
-                self._prove_membership(left[k], self._sign(left[k]), index, scales * q)
-        scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
-        return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
+            is_positive = q.min() > -_ROUNDED * q.max()
+            # No more weights of a basic solution are positive than rows can be independent.
+            if is_positive and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]:
+                self._prove_membership(left[k], self._sign(left[k]), index, np.ldexp(q, row_powers))
+        proposals = {(left[k], sign): np.ldexp(v, powers) for (k, sign), v in vectors.items()}
+        return {key: t for key, t in proposals.items() if np.isfinite(t).all()}
 
     def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
         for fraction in _PRUNED:
@@ -244,7 +246,7 @@ class _SignSearch:
             t = tuple(map(mul, exact, cone.units)) if is_reduced else tuple(exact[k] for k in cone.free)
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * cone.entry(t, j) / (2 * abs(self.exact[j]))
-            t = tuple(x + share * self.exact[k] for x, k in zip(t, cone.free, strict=True))
+            t = tuple(x + share * y for x, y in zip(t, self.start, strict=True))
             (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
                 if cone.entry(t, j) * sign < 0:
@@ -253,8 +255,3 @@ class _SignSearch:
             if np.isin(contradictions, index).all():
                 return
             index = np.union1d(index, contradictions)
-
-
-def _is_basic(q: Array, G: Array) -> bool:
-    """Say whether no weight is negative, and no more are positive than rows can be independent."""
-    return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]

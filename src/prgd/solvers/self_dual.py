@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.types import Array
-from prgd.proofs.column_relations import disjoint_columns, gram, gram_solver, times_weights
+from prgd.proofs.gram_matrices import disjoint_columns, gram, gram_factor, times_weights
 from prgd.solvers.interior_point import linearised, reach
 from prgd.solvers.linear_systems import Columns, Solver, conjugate_gradients, shifted_solver
 
@@ -120,9 +120,9 @@ def _sparse_solver(H: Any) -> Solver:
     first, diagonal = disjoint_columns(H), H.diagonal()
     if len(diagonal) - first.size <= _MAX_DENSE:
         for shift in _SHIFTS:
-            solve = gram_solver(H, first, shift * diagonal.max())
-            if solve is not None:
-                return solve
+            factor = gram_factor(H, first, shift * diagonal.max())
+            if factor is not None:
+                return factor.solve
     scale = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
 
     def by_gradients(b: Array) -> Array:
