@@ -186,7 +186,6 @@ class SoftMargin:
                     rows = DenseRows(X - center).with_labels(near.labels)
                     near = Problem(rows, fit_intercept=True, scale="none")
             self.newton = PrimalNewton(near, c, center)
-        self._counted = 0.0
 
     def find(self, w0: Array | None, intercept0: Any) -> Status:
         """Find weights of sparse rows, or of extended rows if Newton's steps are many; else take these."""
@@ -207,9 +206,8 @@ class SoftMargin:
             # Few active rows change from one price to the next.
             if is_new and (problem.is_joint or (is_dense and problem.n > 2 * problem.d)):
                 raises = math.ceil(math.log10(self.price / _HARD))
-                factors = [10.0**-raises, *[10.0] * (raises - 1)]
+                factors = [10.0**-raises, *[10.0] * raises]
                 at = newton.follow(at, factors, _ROUGH, solve.max_passes)[-1]
-                at = newton.rescale(at, 10.0)
             elif not problem.is_joint and (is_new or np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS):
                 at = self._solve_extended(at, aim)
                 if solve.is_certified:
@@ -238,8 +236,8 @@ class SoftMargin:
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def record(now: Iterate) -> bool:
-            self.solve.count(self.newton.systems.reads - self._counted)
-            self._counted, plain = self.newton.systems.reads, (now.lower, now.upper, now.gap)
+            self.solve.count(self.newton.systems.reads)
+            self.newton.systems.reads, plain = 0.0, (now.lower, now.upper, now.gap)
             self.solve.record(int(np.count_nonzero(now.alpha)), plain, partial(self.newton.proposal, now))
             return self.solve.passes >= self.solve.max_passes
 
@@ -248,16 +246,11 @@ class SoftMargin:
     def _solve_extended(self, at: Iterate, aim: float, proves: bool = False) -> Iterate:
         """Solve the extended rows as a hard margin, exactly if it ``proves``; return the better iterate."""
         solve, c = self.solve, self.newton.c
-        problem, center = self.newton.problem, self.newton.center
-        if proves:
-            problem, center = self.problem, 0.0 * center
-        extended = extended_problem(problem, solve.C)
-
+        problem = self.problem if proves else self.newton.problem
+        center = 0.0 * self.newton.center if proves else self.newton.center
         max_passes = max(min(int(solve.max_passes - solve.passes), 1000), 1)
-        inner = Solve(extended, aim, max_passes)
-        start = None
-        if at.w.any():
-            start = np.concatenate([at.w, np.sqrt(c) * np.maximum(1.0 - at.margins, 0.0)])
+        inner = Solve(extended_problem(problem, solve.C), aim, max_passes)
+        start = np.concatenate([at.w, np.sqrt(c) * np.maximum(1.0 - at.margins, 0.0)]) if at.w.any() else None
         solve_hard(inner, self.threads, True, start, proves=proves)
         solve.count(1.0 + inner.passes)
         found = inner.certificate

@@ -47,7 +47,7 @@ def soft_weights(problem: Problem, C: float) -> Array:
     if math.isinf(C):
         return np.full(problem.n, np.inf)
     sample_weight = problem.labels.sample_weight
-    s = sample_weight if sample_weight.size else np.ones(problem.n)
+    s = sample_weight if sample_weight.size else np.ones(1)  # the weight of all rows
     with np.errstate(over="ignore"):
         c: Array = 2.0 * C * s
     in_range = (c >= _SMALLEST_C) & (c <= 1.0 / _SMALLEST_C)
@@ -58,7 +58,7 @@ def soft_weights(problem: Problem, C: float) -> Array:
             f"{_SMALLEST_C:g} and {1.0 / _SMALLEST_C:g}, where products keep their digits; leave "
             "out the row, or rescale the weights."
         )
-    return c
+    return c if sample_weight.size else np.full(problem.n, c[0])
 
 
 _NEAR = 2.0**-40  # fraction of an intercept by which the best one may differ from it

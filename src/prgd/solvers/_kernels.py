@@ -172,7 +172,7 @@ def sweep(A: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int) 
     seed = _shuffle(rows, count, seed)
     b, penalty, balance, level = state[0], state[1], state[2], state[3]
     reads: Any = 0
-    k, changes, worst = 0, 0, 0.0
+    k, changes, worst, loss = 0, 0, 0.0, 0.0
     while k < count:
         i = rows[k]
         length: Any = np.int64(indptr[i + 1] - indptr[i])
@@ -187,6 +187,7 @@ def sweep(A: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int) 
                 k += 1
             continue
         worst = max(worst, abs(slope))
+        loss += 0.5 * slope * slope / ridge[i] if ridge[i] > 0.0 else np.inf
         new = max(old - slope / diagonal[i], 0.0)
         if new != old:
             changes += old == 0.0 or new == 0.0
@@ -195,7 +196,7 @@ def sweep(A: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int) 
             balance += (new - old) * y[i]
             reads += length
         k += 1
-    state[0], state[2], state[3] = b + penalty * balance, balance, worst
+    state[0], state[2], state[3], state[4] = b + penalty * balance, balance, worst, loss
     return count, reads, changes, seed
 
 

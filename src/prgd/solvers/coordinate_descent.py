@@ -9,10 +9,12 @@ and ``w = Z^T a`` is kept in memory. The dual of a soft margin with prices c_i h
 :math:`\tfrac12 \sum_i a_i^2 / c_i` more, and the same moves solve it. Three alternate:
 
 1. `sweep` minimises over one weight after the other, in random order, and leaves out rows that have no weight
-   and a large margin (Hsieh et al. 2008). Sweeps find the support in few passes, and its weights slowly. With
-   an intercept, the sum ``y^T a`` is penalised and b is its multiplier, so that single weights can move.
-2. `solve_face` solves for the weights of the support by conjugate gradients. A search along that step, with
-   negative weights set to zero, keeps the upper bound ``||Z^T a|| / sum(a)`` from growing (Moré and Toraldo).
+   and a large margin (Hsieh et al. 2008). Sweeps find the support in few passes, and its weights, too, if the
+   price of slacks is moderate. With an intercept, the sum ``y^T a`` is penalised and b is its multiplier, so
+   that single weights can move.
+2. `solve_face` solves for the weights of the support by conjugate gradients, once more without those that
+   became negative. A search along that step, with negative weights set to zero, keeps the upper bound
+   ``||Z^T a|| / sum(a)`` from growing (Moré and Toraldo).
 3. `measure` computes the margins of all rows: they give the gap, and the rows of the next sweep.
 
 References
@@ -30,6 +32,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from prgd.core.arithmetic import SMALLEST
 from prgd.core.threads import check_time
 from prgd.core.types import Array, Indices
 from prgd.norms import norm
@@ -48,18 +51,19 @@ _SMALL_ROW = 1e-24  # a row whose squared norm is below this fraction of the lar
 # Products of entries after which a working set takes over: 0.1 s, or more for many entries, and for
 # many pairs of rows that carry weight, since a working set would factorise the Gram matrix of these.
 _MIN_WORK, _WORK_FOR_EACH_ENTRY, _WORK_FOR_EACH_PAIR = 10**8, 400, 100
-_MIN_READS = 12  # reads of all rows that half of a Newton step must cost, or these steps are taken at once
+# Products of entries for each one of two dense Newton steps over the columns, after which these take over.
+_NEWTON_COST = 2.0 * NS_FLOP / NS_ENTRY
 _PASSES_LEFT = 0.1  # fraction of the passes that are left to the working set
 _FIRST_SWEEPS, _SWEEPS = 15, 5  # sweeps before conjugate gradients, at most
+_FAST = 0.75  # ratio of the losses of two sweeps up to which sweeps go on: they outrun conjugate gradients
+_MAX_RATE = 0.999  # the rate that is expected if the loss does not fall
 _SETTLED = 0.02  # fraction of the support that may change in a sweep before conjugate gradients follow
 _STILL = 0.002  # fraction of the support: if fewer weights changed in a sweep, the support is known
-_PENALTY = 1.0  # penalty of the sum y^T a, in units of the mean squared row norm
+_PENALTY = 0.1  # penalty of the sum y^T a, in units of the mean squared row norm
 _REDUCTION, _FEW_STEPS = 0.1, 10  # conjugate gradients end early while the support changes
 _MAX_STEPS = 100  # conjugate gradients in one move
 _GOAL = 0.7  # largest residual of the support, as a fraction of the tolerance
 _SHORTER, _TRIALS = 0.4, 5  # factor by which a rejected step is shortened, and how often
-_SLACK = 0.1  # fraction of the gap by which the bound may exceed the best: the next sweep lowers it again
-_MAX_SLACK = 0.01  # largest fraction by which the bound may exceed the best
 _SEED = 88172645463325252
 
 
@@ -70,8 +74,6 @@ class RowWeights(NamedTuple):
     ----------
     weights : DualWeights
         Their sum is 1, or 1/2 in each class with an intercept, to rounding.
-    gap : float
-        The relative gap over all rows, rounded like any float64 sum: it steers, and proves nothing.
     passes : float
         Entries read where the data lie, divided by their number.
     w, b : ndarray of shape (d,) and float
@@ -79,7 +81,6 @@ class RowWeights(NamedTuple):
     """
 
     weights: DualWeights
-    gap: float
     passes: float
     w: Array
     b: float
@@ -91,17 +92,9 @@ def suits(problem: Problem, is_soft: bool = False) -> bool:
     if (A := problem.rows.csr_arrays) is None or n <= _FEW_ROWS:
         return False
     # A working set would store the rows of images as dense ones.
-    if is_soft and _newton_work(problem) < _MIN_READS * A[1].size:
-        return False
     if not is_soft and (n > _ROWS_FOR_EACH_COLUMN * d or A[1].size > DENSE_FRACTION * n * d):
         return False
     return d <= _COLUMNS_FOR_EACH_ENTRY * A[1].size and 1.0 / _MAX_NORM < problem.max_norm < _MAX_NORM
-
-
-def _newton_work(problem: Problem) -> float:
-    """Return the products of entries that take as long as half of a Newton step over the columns."""
-    n, d = problem.n, problem.d
-    return 0.5 * NS_FLOP / NS_ENTRY * d * d * (n + d / 3.0)
 
 
 def row_weights(problem: Problem, tol: float, max_passes: float, C: float = math.inf) -> RowWeights | None:
@@ -127,13 +120,13 @@ class CoordinateDescent:
     A : tuple of ndarray
         What the kernels take: the rows, their signs, the ridge (0 if the margin is hard), and the diagonal.
     rows, active : ndarray of int, and int
-        The first ``active`` of these rows are swept.
+        The first ``active`` of these rows are swept; sweeps change their order.
     state : ndarray
-        (b, penalty, y^T a, level): what `_kernels.sweep` reads and writes.
+        (b, penalty, y^T a, level, loss): what `_kernels.sweep` reads and writes.
+    gap : float
+        An estimate of the gap after the last sweep, infinite if the margin is hard.
     changes : int
         Weights that became or ceased to be zero in the last sweep.
-    is_whole_step : bool
-        The last step of `solve_face` was not shortened.
     reads, work : int
         Entries read so far where the data lie, and products of entries, those of gathered rows included.
     """
@@ -145,39 +138,36 @@ class CoordinateDescent:
         self.kernel, self.problem, labels, self.is_hard = _kernels, problem, problem.labels, math.isinf(C)
         self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
         self.y, self.has_intercept = labels.signs, problem.fit_intercept
-        weight = labels.sample_weight
-        self.counts = weight > 0.0 if weight.size else np.ones(problem.n, bool)
-        self.groups = [np.flatnonzero(self.counts & (self.y == s)) for s in (1, -1)]
-        if not self.has_intercept:
-            self.groups = [np.flatnonzero(self.counts)]
+        self.counts = labels.sample_weight > 0.0 if labels.sample_weight.size else np.ones(problem.n, bool)
         self.rows = np.flatnonzero(self.counts)
-        self.b, self.best = 0.0, (np.zeros(problem.d), 0.0)
-        self.a, self.w, self.margins = np.zeros(problem.n), np.zeros(problem.d), np.zeros(problem.n)
-        self.diagonal = np.empty(problem.n)
+        y = self.y[self.rows]
+        self.groups = [self.rows[y == s] for s in (1, -1)] if self.has_intercept else [self.rows]
+        self.b, self.w = 0.0, np.zeros(problem.d)
+        self.a, self.margins, self.diagonal = np.zeros((3, problem.n))
         row_squares((data, indices, indptr), 0, problem.n, self.diagonal)
         penalty = _PENALTY * float(self.diagonal.mean()) if self.has_intercept else 0.0
         self.c = soft_weights(problem, C)
         ridge = np.divide(1.0, self.c, out=np.zeros(problem.n), where=self.counts)
         self.diagonal += penalty + ridge
-        self.A = data, _unsigned(indices), _unsigned(indptr), self.y, ridge, self.diagonal
-        self.state = np.array([0.0, penalty, 0.0, np.inf])
-        self.active, self.changes, self.is_whole_step, self.seed = self.rows.size, 0, True, _SEED
+        unsigned = [v.view(f"u{v.dtype.itemsize}") for v in (indices, indptr)]
+        self.A = data, *unsigned, self.y, ridge, self.diagonal
+        self.state, self.gap = np.array([0.0, penalty, 0.0, np.inf, np.inf]), np.inf
+        self.active, self.changes, self.seed = self.rows.size, 0, _SEED
 
     def run(self, tol: float, max_passes: float) -> RowWeights | None:
-        """Repeat the moves until the gap is below ``tol`` or no pass is left; None if a class stays empty."""
-        lower, upper, gap, best, is_face_known = -np.inf, np.inf, np.inf, None, False
-        max_sweeps, newton = _FIRST_SWEEPS, np.inf if self.is_hard else _newton_work(self.problem)
-        while True:
-            check_time()
-            self.sweep(max_sweeps)
-            max_upper = upper * (1.0 + min(_SLACK * gap, _MAX_SLACK)) if best is not None else 0.0
+        """Repeat the moves until the gap is below ``tol`` or no pass is left; None if no bound was found."""
+        lower, upper, best, direction, is_face_known = -np.inf, np.inf, None, (self.w, 0.0), False
+        max_sweeps, d = _FIRST_SWEEPS, self.problem.d
+        newton = np.inf if self.is_hard else _NEWTON_COST * d * d * (self.a.size + d / 3.0)
+        while self.sweep(max_sweeps, _GOAL * tol, newton):
             is_face_known |= self.changes <= _STILL * int(np.count_nonzero(self.a))
-            is_face_known = self.solve_face(is_face_known, _GOAL * tol, max_upper)
+            if self.has_intercept or self.gap > _GOAL * tol:
+                is_face_known = self.solve_face(is_face_known, _GOAL * tol)
             now_lower, now_upper = self.measure()
             if now_upper < upper:
                 upper, best = now_upper, self.a.copy()
             if now_lower > lower:
-                lower, self.best = now_lower, (self.w.copy(), self.b)
+                lower, direction = now_lower, (self.w.copy(), self.b)
             has_vanished = upper <= ZERO_MARGIN * self.problem.max_norm
             gap = (upper - lower) / upper if not has_vanished and upper < np.inf else np.inf
             # A working set may be faster after so many products.
@@ -185,22 +175,42 @@ class CoordinateDescent:
             max_work = max(_MIN_WORK, _WORK_FOR_EACH_ENTRY * self.entries, _WORK_FOR_EACH_PAIR * pairs)
             is_spent = self.work >= min(max_work, newton) or self.reads >= max_passes * self.entries
             if gap <= tol or has_vanished or is_spent:
-                return None if best is None else self.result(best, gap)
+                break
             self.choose_rows(gap)
             max_sweeps = _SWEEPS
+        if best is None:
+            return None
+        weights = DualWeights.normalized(self.problem, np.arange(best.size), best)
+        return RowWeights(weights, self.reads / self.entries, *direction)
 
-    def sweep(self, max_sweeps: int) -> None:
-        """Sweep until the support has settled; after a shortened step, as often as allowed."""
-        for _ in range(max_sweeps):
+    def sweep(self, max_sweeps: int, goal: float, max_work: float) -> bool:
+        """Sweep until the gap is small; return False if that would take more than ``max_work`` products.
+
+        Slow sweeps end once the support has settled.
+        """
+        self.gap, loss, sweeps = np.inf, np.inf, 0
+        while True:
+            check_time()
+            sweeps += 1
             self.active, reads, self.changes, self.seed = self.kernel.sweep(
                 self.A, self.a, self.w, self.rows, self.active, self.state, self.seed
             )
-            self.reads += reads
-            self.work += reads
-            if self.is_whole_step and self.changes <= _SETTLED * np.count_nonzero(self.a):
-                break
+            self.reads, self.work = self.reads + reads, self.work + reads
+            # The steps of a sweep reduce the gap that the slopes before them give, the first most.
+            before, loss = loss, float(self.state[4]) / max(float(self.a.sum()), SMALLEST)
+            rate = min(loss / before, _MAX_RATE) if before < np.inf else _MAX_RATE
+            self.gap = loss * (rate if sweeps > 2 else 1.0)
+            support = int(np.count_nonzero(self.a))
+            if self.gap <= goal:
+                return True
+            # If more rows carry weight than there are columns, their Gram matrix is singular up to the ridge.
+            is_singular = support > self.w.size and sweeps > 2
+            if is_singular and self.work - reads * math.log(self.gap / goal) / math.log(rate) > max_work:
+                return False
+            if rate > _FAST and (self.changes <= _SETTLED * support or sweeps >= max_sweeps):
+                return True
 
-    def solve_face(self, is_face_known: bool, goal: float, max_upper: float) -> bool:
+    def solve_face(self, is_face_known: bool, goal: float) -> bool:
         """Move to equal margins on the support; return whether all its weights stay positive."""
         face = np.flatnonzero(self.a)
         A = self._gathered(face)
@@ -209,16 +219,19 @@ class CoordinateDescent:
             return False
         if self.has_intercept or is_face_known:  # the weights have changed, or are nearly those of the end
             self._combine(A, start)
-        max_upper, x = max(max_upper, self._length(A, start) / float(start.sum())), start.copy()
-        work, step = np.empty((2, face.size)), np.empty(self.w.size)
-        reduction, max_steps = (0.0, _MAX_STEPS) if is_face_known else (_REDUCTION, _FEW_STEPS)
-        steps, self.state[0] = self.kernel.equal_margins(
-            A, x, self.w, self.has_intercept, reduction, goal, max_steps, work, step
-        )
-        self.work += (2 * steps + 1) * A[0].size
-        self.is_whole_step = is_positive = bool(x.min() > 0.0)
-        if not is_positive:
-            x = self._projected(A, start, x - start, max_upper)
+        upper, x = self._length(A, start) / float(start.sum()), start.copy()
+        limits = (0.0, goal, _MAX_STEPS) if is_face_known else (_REDUCTION, goal, _FEW_STEPS)
+        self._equal_margins(A, x, limits)
+        if not (is_positive := bool(x.min() > 0.0)):
+            kept = np.flatnonzero(x > 0.0)
+            B = self._gathered(face[kept])
+            part = self._balanced(x[kept], B)
+            if part is not None:
+                self._combine(B, part)
+                self._equal_margins(B, part, limits)
+                x[:] = 0.0
+                x[kept] = part
+            x = self._projected(A, start, x - start, upper)
         # The best multiple of the weights makes the margins of the support 1 on average.
         square = self._length(A, x) ** 2
         size = float(x.sum()) / square if square > 0.0 else 1.0
@@ -226,6 +239,12 @@ class CoordinateDescent:
         self.w *= size
         self.state[2] = 0.0
         return is_positive
+
+    def _equal_margins(self, A: Any, x: Array, limits: tuple[float, float, int]) -> None:
+        """Replace weights x, whose vector is w, by such that leave equal margins, to the limits."""
+        work = np.empty((2, x.size)), np.empty(self.w.size)
+        steps, self.state[0] = self.kernel.equal_margins(A, x, self.w, self.has_intercept, *limits, *work)
+        self.work += (2 * steps + 1) * A[0].size
 
     def _length(self, A: Any, x: Array) -> float:
         """Return the norm of ``Z^T x`` and of the roots of ``ridge_i x_i^2`` together."""
@@ -238,7 +257,6 @@ class CoordinateDescent:
             if x is not None:
                 self._combine(A, x)
                 if self._length(A, x) <= max_upper * float(x.sum()):
-                    self.is_whole_step = trial == 0
                     return x
         self._combine(A, start)
         return start
@@ -279,10 +297,7 @@ class CoordinateDescent:
             smallest = [float(self.margins[group].min()) for group in self.groups]
             return sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf, upper
         if self.has_intercept:
-            b = float(self.state[0])
-            self.b = b + exact_step(
-                self.margins + b * self.y, self.y.astype(np.float64), self.c, 0.0, 0.0, 0.0
-            )
+            self.b = exact_step(self.margins, self.y.astype(float), self.c, 0.0, 0.0, float(self.state[0]))
         slack = np.maximum(1.0 - self.b * self.y - self.margins, 0.0)
         return 1.0 / math.sqrt(norm(self.w) ** 2 + float(self.c @ slack**2)), upper
 
@@ -291,12 +306,3 @@ class CoordinateDescent:
         margins = self.margins + self.state[0] * self.y
         self.rows = np.flatnonzero(self.counts & ((self.a > 0.0) | (margins < 1.0 + gap)))
         self.active, self.state[3] = self.rows.size, np.inf
-
-    def result(self, a: Array, gap: float) -> RowWeights:
-        """Return the weights and the direction of the largest lower bound."""
-        weights = DualWeights.normalized(self.problem, np.arange(a.size), a)
-        return RowWeights(weights, gap, self.reads / self.entries, *self.best)
-
-
-def _unsigned(indices: Any) -> Any:
-    return indices.view(f"u{indices.dtype.itemsize}")
