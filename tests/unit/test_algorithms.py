@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prgd_paper.theory.sampled_runs import states
 
 import prgd
 from prgd.algorithms import all_algorithms
-from prgd.algorithms.base import State, states
+from prgd.algorithms.base import State
 
 # one row z = (2, 0): L(w) = e^(-2 w_1), so -grad L / L = (2, 0) everywhere
 ONE = prgd.Problem(np.array([[2.0, 0.0]]), scale="none")

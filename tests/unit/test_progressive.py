@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from prgd_paper.theory.sampled_runs import states
 
 import prgd
 from prgd.algorithms import GatedPRGD, ProgressiveNewton
-from prgd.algorithms.base import SOFT_ENOUGH, states
+from prgd.algorithms.base import SOFT_ENOUGH
 from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
 from prgd.solvers.active_rows import ActiveRows
