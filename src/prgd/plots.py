@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prgd.core.errors import missing_package
+from prgd.core.errors import imported
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.running.history import History
@@ -51,7 +50,9 @@ def gap_figure(history: History, title: str) -> Figure:
     >>> len(gap_figure(history, "toy").axes)
     2
     """
-    figure: Figure = _matplotlib("figure").Figure(figsize=(10.0, 4.4), layout="constrained")
+    figure: Figure = imported("matplotlib.figure", "A figure", "report").Figure(
+        figsize=(10.0, 4.4), layout="constrained"
+    )
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
     # A dollar sign in the name of a file is no formula.
     figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10, parse_math=False)
@@ -84,7 +85,8 @@ def draw_history(history: History, axes: Any = None) -> Any:
     'Certified relative gap'
     """
     if axes is None:
-        axes = _matplotlib("pyplot").subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
+        pyplot = imported("matplotlib.pyplot", "A figure", "report")
+        axes = pyplot.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
     pair = np.ravel(np.asarray(axes, dtype=object))
     if pair.size != 2:
         raise ValueError(
@@ -95,14 +97,6 @@ def draw_history(history: History, axes: Any = None) -> Any:
     pair[1].set_xlim(pair[0].get_xlim())  # A short axis of its own would have ticks that overlap.
     pair[0].legend(frameon=False, fontsize=9)
     return pair
-
-
-def _matplotlib(module: str) -> Any:
-    """Return a module of matplotlib, which not everybody has installed."""
-    try:
-        return import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise missing_package("A figure", "matplotlib", "report") from error
 
 
 def _draw(history: History, left: Any, right: Any) -> None:

@@ -123,6 +123,14 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
     )
 
 
+def imported(module: str, what: str, extra: str) -> Any:
+    """Return a module of a package that an extra installs; `missing_package` if the package is not there."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing_package(what, module.partition(".")[0], extra) from error
+
+
 def lazy_names(
     package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
 ) -> Callable[[str], Any]:

@@ -47,7 +47,8 @@ def design_again(formula: str, data: Any, learnt: str, *, is_full: bool = False)
             rows = np.flatnonzero(np.isin([*frame[name]], other))
             raise ValueError(
                 f"Column {name!r}: {other[0]!r} is none of those of the fit, {', '.join(map(str, levels))}. "
-                f"Drop such rows ({rows.size:,}, the first of them row {rows[0]}, from 0), or fit again with them."
+                f"Drop such rows ({rows.size:,}, the first of them row {rows[0]}, from 0), or fit again with "
+                "them."
             )
         frame[name] = pd.Categorical(frame[name], categories=levels)
     spec = ModelSpec(formula=parsed.formula.rhs, transform_state=state)

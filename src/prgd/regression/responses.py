@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.checks import TextError
+from prgd.core.checks import TextError, class_text
 from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
 from prgd.rows.blocks import non_finite_entry
@@ -163,7 +163,7 @@ def read_classes(y: Any, n: int) -> Classes:
             categories = np.unique(labels)
         except TypeError as error:
             raise ValueError(f"{name} must hold numbers or text that can be sorted: {error}.") from error
-        names = tuple(map(_as_text, categories.tolist()))
+        names = tuple(map(class_text, categories.tolist()))
         return Classes(np.searchsorted(categories, labels), names, not isinstance(categories[0], str | bytes))
     codes, values = known
     if codes.shape != (n,):
@@ -172,7 +172,7 @@ def read_classes(y: Any, n: int) -> Classes:
         row = int(np.argmax(codes < 0))
         raise ValueError(f"{name} has no label at row {row}. Fill it in, or drop the row.")
     used, codes = np.unique(codes, return_inverse=True)
-    return Classes(codes.astype(np.int64), tuple(_as_text(values[k]) for k in used.tolist()), True)
+    return Classes(codes.astype(np.int64), tuple(class_text(values[k]) for k in used.tolist()), True)
 
 
 def read_counts(y: Any, n: int) -> Array:
@@ -239,11 +239,6 @@ def _categories(y: Any) -> tuple[Indices, list[Any]] | None:
     if type(dtype).__name__ != "CategoricalDtype":
         return None
     return np.asarray(getattr(y, "cat", y).codes, np.int64), list(dtype.categories)
-
-
-def _as_text(label: Any) -> str:
-    """Return the name of a class; numbers that are integers have no decimal point, as in R."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _read_numbers(y: Any, name: str) -> Array:

@@ -186,9 +186,7 @@ class Separability(Separation):
             return not self.coefficients
         stated = list(self.coefficients.values())  # Names of a formula are not those of X.
         columns = model.columns.tolist()
-        if len(columns) != len(stated) or set(columns) != set(self._evidence.behaviours):
-            return False
-        if stated != [self._evidence.behaviours[j] for j in columns]:
+        if stated != [self._evidence.behaviours.get(j) for j in columns]:
             return False
         named = dict(zip(columns, self.coefficients, strict=True))
         either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
