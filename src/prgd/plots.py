@@ -107,7 +107,10 @@ def _draw(history: History, left: Any, right: Any) -> None:
     x = "t" if "t" in history.columns else "passes"
     has_radii = "R_k" in history.columns and not bool(np.isnan(history["R_k"]).all())
     is_log = x == "t" and not has_radii and len(history) > FEW
-    kept = _kept(len(history), int(is_log and history[x][0] == 0))
+    n, first = len(history), int(is_log and history[x][0] == 0)  # t = 0 has no place on a logarithmic axis
+    # Millions of points have no place: many early ones are drawn, and some late.
+    even, early = np.linspace(first, n - 1, MAX_POINTS // 2), np.geomspace(first + 1, n, MAX_POINTS // 2) - 1
+    kept = np.unique(np.concatenate([even, early]).astype(int))
     # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
     lower = np.fmax.accumulate(history["margin"])[kept]
     t, upper = history[x][kept], np.fmin.accumulate(history["upper_bound"])[kept]
@@ -121,15 +124,6 @@ def save_gap_png(history: History, path: str | Path, title: str) -> None:
     """Write `gap_figure` as a PNG file."""
     with atomic_write(path) as file:
         gap_figure(history, title).savefig(file, dpi=150, format="png")
-
-
-def _kept(n: int, first: int) -> Any:
-    """Return which of n rows are drawn, since millions of points have no place: many early ones, some late.
-
-    ``first`` is 1 if the first row has t = 0, which has no place on a logarithmic axis.
-    """
-    even, early = np.linspace(first, n - 1, MAX_POINTS // 2), np.geomspace(first + 1, n, MAX_POINTS // 2) - 1
-    return np.unique(np.concatenate([even, early]).astype(int))
 
 
 def _line(axes: Any, t: Array, y: Array, **style: Any) -> None:
