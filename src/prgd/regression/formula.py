@@ -226,8 +226,7 @@ def _checked(series: Any, name: str) -> Any:
         return series
     what = f"Column {name!r} of data"
     values = series.to_numpy(getattr(dtype, "numpy_dtype", None))
-    values = as_float(values, what) if values.dtype == object else values
-    check_exact(values, what)
+    values = as_float(values, what) if values.dtype == object else check_exact(values, what)
     if not (finite := np.isfinite(values)).all():
         row = int(np.argmin(finite))
         raise ValueError(f"data at row {row}, column {name!r}: expected a finite number, got {values[row]}.")

@@ -48,7 +48,7 @@ class Design(NamedTuple):
     X: Any
     feature_names: tuple[str, ...] | None
     fit_intercept: bool
-    weight: Array  # sample weights, or empty
+    weight: Array  # of each observation
 
     @classmethod
     def read(
@@ -56,7 +56,8 @@ class Design(NamedTuple):
     ) -> Design:
         """Check the data that a user gave; ``names`` are those of a data frame's columns by default."""
         names, X = names or column_names(X), read_design(X)
-        return cls(X, names, fit_intercept, read_weights(sample_weight, X.shape[0]))
+        weight = read_weights(sample_weight, X.shape[0])
+        return cls(X, names, fit_intercept, weight if weight.size else np.ones(X.shape[0]))
 
     @property
     def n(self) -> int:
@@ -73,14 +74,9 @@ class Design(NamedTuple):
             raise self.not_finite(*at)
 
     @property
-    def weights(self) -> Array:
-        """The weight of each observation."""
-        return self.weight if self.weight.size else np.ones(self.n)
-
-    @property
     def counted(self) -> Indices:
         """The observations that count: all but those of weight 0."""
-        return np.flatnonzero(self.weight) if self.weight.size else np.arange(self.n)
+        return np.flatnonzero(self.weight)
 
     def names(self, d: int, *, has_intercept: bool) -> tuple[str, ...]:
         """Return the names of d features, after that of the intercept if there is one."""
@@ -114,7 +110,7 @@ class Design(NamedTuple):
                 f"{name} holds text, whose alphabetical order ({shown}) says nothing about the order of the "
                 "classes. Give numbers, or a categorical with its categories in order."
             )
-        if self.weight.size and not (kept := np.bincount(classes.codes, self.weight > 0.0)).all():
+        if not (kept := np.bincount(classes.codes, self.weight > 0.0)).all():
             label = classes.labels[int(np.argmin(kept))]
             raise ValueError(
                 f"Every row of class {label} of {name} has sample_weight 0, so nothing is known about it. "

@@ -243,9 +243,8 @@ def _line_facts(line: Entry) -> dict[str, Any]:
 def _rule_facts(rule: Rule) -> dict[str, Any]:
     facts = asdict(rule)
     for condition in facts["conditions"]:  # Levels may be intervals or dates.
-        condition["value"] = (
-            value if isinstance(value := condition["value"], str | float | int) else str(value)
-        )
+        if not isinstance(condition["value"], str | float | int):
+            condition["value"] = str(condition["value"])
     return {"text": str(rule), **facts, "rows": rule.rows.tolist()}
 
 
