@@ -140,11 +140,11 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
                 _write(result, out / RESULT, out / "history.csv")
                 _draw(out, result, title)
         seconds = time.perf_counter() - started
-        written = [] if out is None else [file for name in FILES if (file := out / name).exists()]
+        written = [] if out is None else [path for part in FILES if (path := out / part).exists()]
         why = str(result.status) if result is warm else methods.status_text(result, method, first)
         if is_printed:
-            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
-            lines += [*_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}")]
+            lines += [*_outcome(warm, result, method, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
@@ -252,27 +252,24 @@ def _draw(out: Path, result: Result, title: str) -> None:
         common.say("Warning: gap.png is missing: interrupted while drawing.")
 
 
-def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
-    """Return the lines of the table with the status, the steps and both bounds."""
+def _outcome(warm: Result | None, result: Result, method: Any, why: str) -> list[tuple[str, str]]:
+    """Return the lines of the table from the problem, in whose units step sizes are, to both bounds."""
+    words = f"{result.problem_in_words}; {result.loss} loss"
+    if hasattr(method, "eta"):
+        unit = _unit(result, method) if result.scale == "max" else "1, as given"
+        words += f", step sizes in units of {unit}"
     is_proven = result.is_separable is False
     missing = "no hyperplane separates the classes" if is_proven else NO_SEPARATOR
     passes = result.passes + (0 if warm is None or warm is result else warm.passes)
     return [
+        ("problem", words),
+        ("algorithm", repr(method)),
         ("status", why),
         ("warm-up", "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps"),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, missing),
         ("passes over the data", f"{int(passes):,}"),
     ]
-
-
-def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
-    """Return the lines with the problem and the algorithm, whose step sizes have a unit of their own."""
-    words = f"{result.problem_in_words}; {result.loss} loss"
-    if hasattr(method, "eta"):
-        unit = _unit(result, method) if result.scale == "max" else "1, as given"
-        words += f", step sizes in units of {unit}"
-    return [("problem", words), ("algorithm", repr(method))]
 
 
 def _unit(result: Result, method: Any) -> str:
