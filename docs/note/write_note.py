@@ -19,10 +19,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from prgd_paper.reproduce.store import write_whole
 from prgd_paper.theory.gradient_checks import Frame, real_problem
+from prgd_paper.theory.sampled_runs import states
 from prgd_paper.theory.samples import PathProblem
 
 import prgd
-from prgd.algorithms.base import states
 from prgd.datasets import Dataset
 
 HERE = Path(__file__).parent

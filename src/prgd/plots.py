@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prgd.core.errors import optional_module
+from prgd.core.errors import imported
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.running.history import History
@@ -50,7 +50,9 @@ def gap_figure(history: History, title: str) -> Figure:
     >>> len(gap_figure(history, "toy").axes)
     2
     """
-    figure: Figure = _matplotlib("figure").Figure(figsize=(10.0, 4.4), layout="constrained")
+    figure: Figure = imported("matplotlib.figure", "A figure", "report").Figure(
+        figsize=(10.0, 4.4), layout="constrained"
+    )
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
     # A dollar sign in the name of a file is no formula.
     figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10, parse_math=False)
@@ -83,7 +85,8 @@ def draw_history(history: History, axes: Any = None) -> Any:
     'Certified relative gap'
     """
     if axes is None:
-        axes = _matplotlib("pyplot").subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
+        pyplot = imported("matplotlib.pyplot", "A figure", "report")
+        axes = pyplot.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
     pair = np.ravel(np.asarray(axes, dtype=object))
     if pair.size != 2:
         raise ValueError(
@@ -96,11 +99,6 @@ def draw_history(history: History, axes: Any = None) -> Any:
     return pair
 
 
-def _matplotlib(module: str) -> Any:
-    """Return a module of matplotlib, which not everybody has installed."""
-    return optional_module(f"matplotlib.{module}", "A figure", "matplotlib", "report")
-
-
 def _draw(history: History, left: Any, right: Any) -> None:
     """Draw the bounds on the left axes and the gap on the right ones."""
     if not len(history):
@@ -109,7 +107,10 @@ def _draw(history: History, left: Any, right: Any) -> None:
     x = "t" if "t" in history.columns else "passes"
     has_radii = "R_k" in history.columns and not bool(np.isnan(history["R_k"]).all())
     is_log = x == "t" and not has_radii and len(history) > FEW
-    kept = _kept(len(history), int(is_log and history[x][0] == 0))
+    n, first = len(history), int(is_log and history[x][0] == 0)  # t = 0 has no place on a logarithmic axis
+    # Millions of points have no place: many early ones are drawn, and some late.
+    even, early = np.linspace(first, n - 1, MAX_POINTS // 2), np.geomspace(first + 1, n, MAX_POINTS // 2) - 1
+    kept = np.unique(np.concatenate([even, early]).astype(int))
     # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
     lower = np.fmax.accumulate(history["margin"])[kept]
     t, upper = history[x][kept], np.fmin.accumulate(history["upper_bound"])[kept]
@@ -123,15 +124,6 @@ def save_gap_png(history: History, path: str | Path, title: str) -> None:
     """Write `gap_figure` as a PNG file."""
     with atomic_write(path) as file:
         gap_figure(history, title).savefig(file, dpi=150, format="png")
-
-
-def _kept(n: int, first: int) -> Any:
-    """Return which of n rows are drawn, since millions of points have no place: many early ones, some late.
-
-    ``first`` is 1 if the first row has t = 0, which has no place on a logarithmic axis.
-    """
-    even, early = np.linspace(first, n - 1, MAX_POINTS // 2), np.geomspace(first + 1, n, MAX_POINTS // 2) - 1
-    return np.unique(np.concatenate([even, early]).astype(int))
 
 
 def _line(axes: Any, t: Array, y: Array, **style: Any) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dual_programs import gamma_star
 from prgd_paper.methods import Adam, MirrorDescent
+from prgd_paper.theory.sampled_runs import states
 
 import prgd
 from prgd.algorithms import SteepestDescent
-from prgd.algorithms.base import states
 from prgd.norms import as_norm
 from prgd.problem.certificate import certify
 

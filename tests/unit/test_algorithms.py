@@ -1,14 +1,15 @@
 """One step of each algorithm by hand, and what is refused."""
 
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from prgd_paper.theory.sampled_runs import states
 
 import prgd
 from prgd.algorithms import all_algorithms
-from prgd.algorithms.base import State, states
+from prgd.algorithms.base import State
 
 # one row z = (2, 0): L(w) = e^(-2 w_1), so -grad L / L = (2, 0) everywhere
 ONE = prgd.Problem(np.array([[2.0, 0.0]]), scale="none")
@@ -127,14 +128,13 @@ def test_names_are_found_and_suggested():
 
 def test_restarted_ngd_restarts_when_the_dual_vector_grows_and_phases_never_become_shorter():
     problem = prgd.Problem(*prgd.datasets.digits(0, 4, 100))
-    ages, before = [], None
-    for s in islice(states(problem, prgd.algorithms.RestartedNGD()), 2000):
-        if before is not None and s.phase > before.phase:
+    ages = []
+    for before, s in pairwise(islice(states(problem, prgd.algorithms.RestartedNGD()), 2000)):
+        if s.phase > before.phase:
             assert before.at.upper > before.previous_size  # the step before the restart saw growth
             ages.append(before.age)
             assert (s.age, s.previous_age) == (1, before.age)
             np.testing.assert_array_equal(s.g, 0.0)
-        before = s
     assert len(ages) >= 2
     assert ages == sorted(ages)
 

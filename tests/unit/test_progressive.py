@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from prgd_paper.theory.sampled_runs import states
 
 import prgd
 from prgd.algorithms import GatedPRGD, ProgressiveNewton
-from prgd.algorithms.base import SOFT_ENOUGH, states
+from prgd.algorithms.base import SOFT_ENOUGH
 from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
 from prgd.solvers.active_rows import ActiveRows
@@ -99,8 +100,7 @@ def test_gap_of_w_falls_by_rho_in_each_late_phase_and_that_of_h_by_its_square(da
     gaps = {}
     for s in itertools.islice(states(problem, ProgressiveNewton()), 40):
         if s.at.v is not None:  # the first step of a phase
-            h = s.at.second_gamma
-            gaps[s.phase] = s.lam, 1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star
+            gaps[s.phase] = s.lam, 1.0 - s.at.gamma / gamma_star, 1.0 - s.at.second_gamma / gamma_star
     lam, of_w, of_h = np.array(list(gaps.values())).T
     np.testing.assert_allclose((of_w / lam)[-5:-1], (of_w / lam)[-2], rtol=0.01)
     last = np.flatnonzero(of_h > 1e-12)[-1]

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import MAX_SCALE, SOFT_ENOUGH, State, check_problem
+from prgd.algorithms.base import SOFT_ENOUGH, State, check_problem
+from prgd.core.arithmetic import EPSILON
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
 from prgd.norms import L2, norm
 from prgd.problem import Problem
 
+MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
 STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
 SAFETY = 0.35  # the step size as a fraction of 1 / (local smoothness); 0.5 was less steady, 1 oscillates
 STILL = 1e-8  # a move below this fraction of ||w|| shows rounding, not smoothness

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration
-from prgd.algorithms.base import State, states
+from prgd.algorithms.base import State
 from prgd.core.types import Array
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
@@ -23,7 +23,7 @@ from prgd_paper.claims.registry import TOO_FEW
 from prgd_paper.methods import GameDynamics
 from prgd_paper.report.elements import BY_NAME, Band, Line, Mark, Style, floored
 from prgd_paper.reproduce.experiment import Row
-from prgd_paper.theory.sampled_runs import log_times
+from prgd_paper.theory.sampled_runs import log_times, states
 
 Interval = tuple[float, float, float]  # a mean, and the ends of its interval
 

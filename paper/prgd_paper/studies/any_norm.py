@@ -13,7 +13,6 @@ import numpy as np
 
 from prgd import datasets
 from prgd.algorithms import PRGD, SteepestDescent
-from prgd.algorithms.base import states
 from prgd.core.types import Array
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
@@ -25,6 +24,7 @@ from prgd_paper.reproduce.curves import error_bands, record_times, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies._gated_inside import GatedInside
 from prgd_paper.studies.growing_dimension import gaussian
+from prgd_paper.theory.sampled_runs import states
 
 CORNERED = ("l1", "linf")  # norms whose ball has corners, and whose margins are linear programs
 NORMS = (*CORNERED, "1.5", "3")

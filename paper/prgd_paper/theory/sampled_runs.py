@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.algorithms.base import State, states
+from prgd.algorithms.base import Algorithm, S, State, can_walk, most_steps, walk
 from prgd.core.types import Array
 from prgd.problem import Problem
 
 Until = Callable[[Array], bool]  # whether a run ends at this w
 Times = Sequence[int] | npt.NDArray[np.int64]
+
+
+def states(
+    problem: Problem, algorithm: Algorithm[S], w0: Array | None = None, times: Iterable[int] | None = None
+) -> Iterator[S]:
+    """Yield the states of an algorithm at some times, by default at all without end, from ``w0``, else 0.
+
+    Steps alone, without the certificates and records of `prgd.run`.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> found = states(prgd.Problem([[1.0, 2.0]]), prgd.NGD(), times=[0, 1, 100])
+    >>> [s.t for s in found]
+    [0, 1, 100]
+    """
+    state: Any = algorithm.init(problem, np.zeros(problem.shape) if w0 is None else w0)
+    for t in count() if times is None else times:
+        while state.t < t:
+            steps = min(int(t) - state.t, most_steps(problem))
+            ahead = None
+            if steps > 1 and can_walk(problem, algorithm):
+                ahead = walk(problem, algorithm, state, np.ones(steps, bool))
+            if ahead is None:
+                state = algorithm.step(problem.after(state.at), state)
+            else:
+                state = ahead.state(ahead.steps - 1)
+        yield state
 
 
 def log_times(last: int, count: int = 300, first: int = 2) -> npt.NDArray[np.int64]:

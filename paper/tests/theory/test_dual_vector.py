@@ -9,10 +9,10 @@ import pytest
 from prgd_paper.theory.dual_vector import diameter, divergence, largest_step, linear_rate
 from prgd_paper.theory.entropies import classes_of
 from prgd_paper.theory.gradient_checks import real_problem
+from prgd_paper.theory.sampled_runs import states
 from prgd_paper.theory.samples import path_problem
 
 import prgd
-from prgd.algorithms.base import states
 
 TOY = prgd.datasets.toy(0.3)
 

@@ -12,14 +12,12 @@ norm. `walk` takes many over small dense rows, by the compiled loop of ``_walk.p
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from prgd.core.arithmetic import EPSILON
 from prgd.core.checks import check_positive
 from prgd.core.types import Array, Indices, Mask
 from prgd.losses import EXPONENTIAL
@@ -31,7 +29,6 @@ from prgd.rows.arrays import ArrayRows
 from prgd.rows.labels import frozen
 from prgd.rows.tally import COUNT, MARGIN, SECOND, SLOPE_MASS, Tally
 
-MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
 # The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
 # this it counts as this (docs/algorithms.md): phases would have to come ever nearer to their ends.
 SOFT_ENOUGH = 1e-2
@@ -331,34 +328,6 @@ def most_steps(problem: Problem) -> int:
     """Return how many steps one call takes at most."""
     by_time = CALL_ENTRIES // (problem.n * (problem.d + 16))
     return max(1, min(MOST_STEPS, by_time, CALL_NUMBERS // (4 * problem.d + 16)))
-
-
-def states(
-    problem: Problem, algorithm: Algorithm[S], w0: Array | None = None, times: Iterable[int] | None = None
-) -> Iterator[S]:
-    """Yield the states of an algorithm at some times, by default at all without end, from ``w0``, else 0.
-
-    Steps alone, without the certificates and records of `prgd.run`.
-
-    Examples
-    --------
-    >>> import prgd
-    >>> walk = states(prgd.Problem([[1.0, 2.0]]), prgd.NGD(), times=[0, 1, 100])
-    >>> [s.t for s in walk]
-    [0, 1, 100]
-    """
-    state: Any = algorithm.init(problem, np.zeros(problem.shape) if w0 is None else w0)
-    for t in count() if times is None else times:
-        while state.t < t:
-            steps = min(int(t) - state.t, most_steps(problem))
-            ahead = None
-            if steps > 1 and can_walk(problem, algorithm):
-                ahead = walk(problem, algorithm, state, np.ones(steps, bool))
-            if ahead is None:
-                state = algorithm.step(problem.after(state.at), state)
-            else:
-                state = ahead.state(ahead.steps - 1)
-        yield state
 
 
 def read_norm(algorithm: Any) -> None:

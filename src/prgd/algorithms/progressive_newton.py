@@ -46,10 +46,10 @@ class ProgressiveNewtonState(State):
     """
 
     lam: float
-    active: Indices
-    row_reads: float
-    is_done: bool
     rho: float
+    active: Indices = field(default_factory=lambda: NO_ROWS)
+    row_reads: float = 1.0
+    is_done: bool = False
     moved: float = math.inf
     next_upper: float = math.inf
     next_rows: Indices = field(default_factory=lambda: NO_ROWS)
@@ -157,17 +157,7 @@ class ProgressiveNewton:
                 lam *= fraction
             elif (shortened := L2().project(w0, math.sqrt(problem.unit))) is not w0:
                 at = problem.at(shortened)
-        return ProgressiveNewtonState(
-            t=0,
-            at=at,
-            phase=1,
-            R_k=at.length,
-            lam=lam,
-            active=NO_ROWS,
-            row_reads=1.0,
-            is_done=False,
-            rho=self.rho,
-        )
+        return ProgressiveNewtonState(t=0, at=at, phase=1, R_k=at.length, lam=lam, rho=self.rho)
 
     def step(self, problem: Problem, s: ProgressiveNewtonState) -> ProgressiveNewtonState:
         """Take one Newton step; if the phase is solved, the step that rescales."""

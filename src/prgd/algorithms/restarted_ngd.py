@@ -6,20 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.base import FixedStep, State
+from prgd.algorithms.base import FixedStep, MomentumState, State
 from prgd.core.types import Array
 from prgd.norms import L2
 from prgd.problem import Problem
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RestartedNGDState(State):
+class RestartedNGDState(MomentumState):
     """State of restarted NGD; ``phase - 1`` counts the restarts.
 
     Attributes
     ----------
-    g : ndarray of shape ``problem.shape``
-        The momentum.
     age : int
         Steps since the last restart.
     previous_age : int
@@ -28,7 +26,6 @@ class RestartedNGDState(State):
         The norm of the dual vector one step ago.
     """
 
-    g: Array
     age: int = 0
     previous_age: int = 0
     previous_size: float = math.inf

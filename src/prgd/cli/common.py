@@ -22,6 +22,7 @@ import typer
 import prgd
 from prgd.cli import options, outcome
 from prgd.core.checks import check_parent, printable
+from prgd.core.checks import class_text as class_text
 from prgd.core.files import OtherFileError
 from prgd.estimators.model import Model
 from prgd.rows.out_of_core import DEFAULT_MEMORY
@@ -352,11 +353,6 @@ def price_of(C: str | None) -> float | str:
 def class_names(model: Model) -> list[str]:
     """Return the classes as text; of two, the one of negative scores first."""
     return [class_text(c) for c in model.classes.tolist()]
-
-
-def class_text(label: Any) -> str:
-    """Return a class as its file had it: 1, not 1.0."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 _KINDS = {

@@ -188,8 +188,7 @@ def open_data(
         labels = None if options.labels is None else Path(options.labels).expanduser()
         y = None if labels is None else one_label_each(read_labels(labels), labels)
         rows: Rows = prgd.open_rows(file, y, n_jobs=jobs, max_memory=memory, **column_options(options))
-        _check_labels(data, rows.labels.classes, options)
-        tell_ids(rows, options)
+        _check_rows(data, rows, rows.labels.classes, options)
         opened = Opened(file.stem, rows)
     else:
         dataset = load_labelled(data, options, used_only=used_only, takes_sets=takes_sets)
@@ -225,10 +224,9 @@ def load_labelled(
     dataset = load_data(data, options, load)
     if dataset.y is not None and not takes_sets:
         one_label_each(dataset.y, options.labels or data)
-    _check_labels(data, dataset.y, options)
     if used_only and hasattr(dataset.X, "tocsr"):
         dataset = _with_used_columns(dataset, options)
-    tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
+    _check_rows(data, as_rows(dataset.X, feature_names=dataset.feature_names), dataset.y, options)
     return dataset
 
 
@@ -245,13 +243,14 @@ def _with_used_columns(dataset: datasets.Dataset, options: FileOptions) -> datas
     return replace(dataset, X=columns, feature_names=named)
 
 
-def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
-    """Raise ``ValueError`` if an intercept is to be fitted on rows that came without labels."""
+def _check_rows(data: str, rows: Rows, labels: Any, options: RowsOptions) -> None:
+    """Raise ``ValueError`` if an intercept is asked for on rows without labels; print notes on the rows."""
     if labels is None and getattr(options, "fit_intercept", False):
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
         )
+    tell_ids(rows, options)
 
 
 def _check_parts(data: str, options: RowsOptions, way: str) -> None:
@@ -348,8 +347,7 @@ def open_cluster_data(cluster: str, data: str, options: RowsOptions, quiet: bool
     ) as rows:
         if not quiet:
             say(f"dashboard: {rows.dashboard}")
-        _check_labels(data, rows.labels.classes, options)
-        tell_ids(rows, options)
+        _check_rows(data, rows, rows.labels.classes, options)
         yield Opened(Path(data).name, rows)
 
 

@@ -120,7 +120,6 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             return prgd.run(problem, method, stop=stop, save=None if out is None else out / file, **start)
 
         started = time.perf_counter()
-        written: list[Path] = []
         if first is not None and earlier is None:
             warm = result = go("warm-up", first, any_of(first_steps), WARMUP, resume=warm)
             if warm.status is Status.DIVERGED:
@@ -129,20 +128,21 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
                     "Use a smaller --eta, or --scale max."
                 )
         if out is not None and warm is not None:  # The run that follows may be killed.
-            written += _write(warm, out / WARMUP, out / "warmup.csv")
+            _write(warm, out / WARMUP, out / "warmup.csv")
         # Where no hyperplane separates, rescaling leads away from the minimiser of the loss, which is finite.
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         if warm is None or warm.status not in (Status.INTERRUPTED, Status.NOT_SEPARABLE):
             start = {"resume": earlier} if warm is None or earlier else {"w0": warm.w}
             result = go(o.algorithm, method, stop, RESULT, **start)
             if out is not None:
-                written[:0] = _write(result, out / RESULT, out / "history.csv")
-                written += _draw(out, result, title)
+                _write(result, out / RESULT, out / "history.csv")
+                _draw(out, result, title)
         seconds = time.perf_counter() - started
+        written = [] if out is None else [path for part in FILES if (path := out / part).exists()]
         why = str(result.status) if result is warm else methods.status_text(result, method, first)
         if is_printed:
-            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
-            lines += [*_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}")]
+            lines += [*_outcome(warm, result, method, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
@@ -231,15 +231,15 @@ def _warm_up(o: RunOptions, method: Any, given: Mapping[str, methods.Given]) -> 
     return None, 0
 
 
-def _write(result: Result, file: Path, history: Path) -> list[Path]:
-    """Write a result and its history, and return their paths."""
+def _write(result: Result, file: Path, history: Path) -> None:
+    """Write a result and its history."""
     result.save(file)
     result.history.to_csv(history)
-    return [file, history]
 
 
-def _draw(out: Path, result: Result, title: str) -> list[Path]:
-    """Draw the gap, and return the path of the picture; without matplotlib there is none."""
+def _draw(out: Path, result: Result, title: str) -> None:
+    """Draw the gap; without matplotlib there is no picture, not that of an earlier part of the run either."""
+    (out / "gap.png").unlink(missing_ok=True)
     from prgd.plots import save_gap_png
 
     try:
@@ -248,32 +248,26 @@ def _draw(out: Path, result: Result, title: str) -> list[Path]:
         common.say(f"Warning: gap.png is missing. {error}")
     except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
         common.say("Warning: gap.png is missing: interrupted while drawing.")
-    else:
-        return [out / "gap.png"]
-    return []
 
 
-def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
-    """Return the lines of the table with the status, the steps and both bounds."""
+def _outcome(warm: Result | None, result: Result, method: Any, why: str) -> list[tuple[str, str]]:
+    """Return the lines of the table from the problem, in whose units step sizes are, to both bounds."""
+    words = f"{result.problem_in_words}; {result.loss} loss"
+    if hasattr(method, "eta"):
+        unit = _unit(result, method) if result.scale == "max" else "1, as given"
+        words += f", step sizes in units of {unit}"
     is_proven = result.is_separable is False
     missing = "no hyperplane separates the classes" if is_proven else NO_SEPARATOR
     passes = result.passes + (0 if warm is None or warm is result else warm.passes)
     return [
+        ("problem", words),
+        ("algorithm", repr(method)),
         ("status", why),
         ("warm-up", "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps"),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, missing),
         ("passes over the data", f"{int(passes):,}"),
     ]
-
-
-def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
-    """Return the lines with the problem and the algorithm, whose step sizes have a unit of their own."""
-    words = f"{result.problem_in_words}; {result.loss} loss"
-    if hasattr(method, "eta"):
-        unit = _unit(result, method) if result.scale == "max" else "1, as given"
-        words += f", step sizes in units of {unit}"
-    return [("problem", words), ("algorithm", repr(method))]
 
 
 def _unit(result: Result, method: Any) -> str:

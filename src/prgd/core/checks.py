@@ -43,6 +43,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
+def class_text(label: Any) -> str:
+    """Return the name of a class; numbers that are integers have no decimal point: 1, not 1.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
     """Raise ``ValueError`` unless ``value`` is a finite number larger than ``above``."""
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value > above):

@@ -124,12 +124,12 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
     )
 
 
-def optional_module(name: str, what: str, package: str, extra: str) -> Any:
-    """Return a module that not everybody has installed, or raise the error of `missing_package`."""
+def imported(module: str, what: str, extra: str) -> Any:
+    """Return a module of a package that an extra installs; `missing_package` if the package is not there."""
     try:
-        return import_module(name)
+        return import_module(module)
     except ImportError as error:
-        raise missing_package(what, package, extra) from error
+        raise missing_package(what, module.partition(".")[0], extra) from error
 
 
 def lazy_names(

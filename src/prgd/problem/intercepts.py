@@ -78,11 +78,9 @@ def balance(log_sums: Array) -> Balance:
             break
         trial = _at(log_sums, _newton(now))
         # Osborne's sweeps never raise the loss, and bring Newton's steps into their range.
-        now = (
-            trial
-            if trial.imbalance < 0.5 * now.imbalance
-            else _at(log_sums, _osborne(log_sums, now.intercept))
-        )
+        if not trial.imbalance < 0.5 * now.imbalance:
+            trial = _at(log_sums, _osborne(log_sums, now.intercept))
+        now = trial
         best = now if now.imbalance < best.imbalance else best
     return best
 

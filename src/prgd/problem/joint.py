@@ -23,20 +23,16 @@ from prgd.rows.tally import SLOPE_MASS, Tally
 class JointEvaluation(Evaluation):
     """The data of K classes seen from one W of shape (K, d), with an intercept for each class or none."""
 
-    @property
-    def _K(self) -> int:
-        return len(self.w)
-
     @lazy
     def _balance(self) -> Balance:
-        return balance(np.reshape(self.tally.log_sums, (self._K, self._K)))
+        return balance(np.reshape(self.tally.log_sums, (len(self.w), len(self.w))))
 
     @lazy
     def log_loss(self) -> float:
         """``log L(W)``, minimised over the intercepts if the problem has them."""
         if not self.problem.fit_intercept:
             return self.tally.log_sums[0] - math.log(self.tally.count)
-        rows = self.tally.count / (self._K - 1)  # each row counts once against each other class
+        rows = self.tally.count / (len(self.w) - 1)  # each row counts once against each other class
         return self._balance.log_loss - math.log(rows)
 
     @lazy
@@ -46,7 +42,7 @@ class JointEvaluation(Evaluation):
             return np.asarray(self.tally.mean_rows[0].reshape(self.w.shape))
         mass = self.tally.scalars[:, SLOPE_MASS, None]
         means = self.tally.vector / np.where(mass > 0.0, mass, 1.0)
-        parts = (self._balance.flows.reshape(-1, 1) * means).reshape(self._K, *self.w.shape)
+        parts = (self._balance.flows.reshape(-1, 1) * means).reshape(-1, *self.w.shape)
         return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
 
     @property
@@ -58,7 +54,7 @@ class JointEvaluation(Evaluation):
         """
         if not self.problem.fit_intercept:
             return 0.0
-        return 2.0 * self._balance.imbalance + 8.0 * (self._K + 2) ** 2 * UNIT_ROUNDOFF
+        return 2.0 * self._balance.imbalance + 8.0 * (len(self.w) + 2) ** 2 * UNIT_ROUNDOFF
 
 
 class Joint(Coding):

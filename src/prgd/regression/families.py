@@ -216,7 +216,7 @@ def _labelled(design: Design, y: Any) -> ModelRows:
     # Which weights are 0 is all that matters; others would only slow the passes down.
     weight = None if design.weight.all() else design.weight > 0.0
     rows = as_rows(design.X, signs, weight, feature_names=design.feature_names)
-    known = {"classes": classes.labels, "codes": classes.codes, "n": design.n, "weight": design.weights}
+    known = {"classes": classes.labels, "codes": classes.codes, "n": design.n, "weight": design.weight}
     return _lifted(rows, design, "binomial", **known)
 
 
@@ -241,7 +241,7 @@ def _signed(design: Design, counts: Array, family: str, one_value: str) -> Model
 
     ``one_value`` begins the error for data that lack one of the signs.
     """
-    weight = design.weights[:, None] * counts
+    weight = design.weight[:, None] * counts
     has = weight > 0.0
     if not has.any(axis=0).all():
         raise ValueError(f"{one_value} Is this the response, and are all rows there?")
@@ -305,7 +305,7 @@ def _explicit(design: Design, Z: Any, classes: Classes, **fields: Any) -> ModelR
     return ModelRows(
         LiftedRows(Z, None, fit_intercept=False),
         n=design.n,
-        weight=design.weights[fields["observations"]],
+        weight=design.weight[fields["observations"]],
         fit_intercept=design.fit_intercept,
         columns=np.arange(Z.shape[1]),
         feature_names=design.feature_names,

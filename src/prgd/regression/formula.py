@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from prgd.core.checks import unknown
-from prgd.core.errors import missing_package
+from prgd.core.errors import imported
 from prgd.core.types import Array
 from prgd.regression.formula_limits import check_safe, check_size, check_terms, names_in
 from prgd.regression.responses import INTERCEPT
@@ -226,8 +226,7 @@ def _checked(series: Any, name: str) -> Any:
         return series
     what = f"Column {name!r} of data"
     values = series.to_numpy(getattr(dtype, "numpy_dtype", None))
-    values = as_float(values, what) if values.dtype == object else values
-    check_exact(values, what)
+    values = as_float(values, what) if values.dtype == object else check_exact(values, what)
     if not (finite := np.isfinite(values)).all():
         row = int(np.argmin(finite))
         raise ValueError(f"data at row {row}, column {name!r}: expected a finite number, got {values[row]}.")
@@ -260,12 +259,11 @@ class Parsed:
     @classmethod
     def read(cls, text: str, columns: Sequence[str], is_python: bool) -> Parsed:
         """Parse a formula; ``columns`` are those of the data, among which ``.`` stands for all others."""
-        try:
-            from formulaic import Formula
-            from formulaic.parser import DefaultFormulaParser
-            from formulaic.transforms import TRANSFORMS
-        except ImportError as error:
-            raise missing_package("A formula", "formulaic", "formula") from error
+        imported("formulaic", "A formula", "formula")
+        from formulaic import Formula
+        from formulaic.parser import DefaultFormulaParser
+        from formulaic.transforms import TRANSFORMS
+
         if not isinstance(text, str):
             raise TypeError(f"formula must be text such as 'y ~ x1 + x2'; got {type(text).__name__}.")
         context = {"__formulaic_variables_available__": list(columns)}

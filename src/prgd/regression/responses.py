@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.checks import TextError
+from prgd.core.checks import TextError, class_text
 from prgd.core.errors import NotFiniteError
 from prgd.core.types import Array, Indices
 from prgd.rows.blocks import non_finite_entry
@@ -48,7 +48,7 @@ class Design(NamedTuple):
     X: Any
     feature_names: tuple[str, ...] | None
     fit_intercept: bool
-    weight: Array  # sample weights, or empty
+    weight: Array  # of each observation
 
     @classmethod
     def read(
@@ -56,7 +56,8 @@ class Design(NamedTuple):
     ) -> Design:
         """Check the data that a user gave; ``names`` are those of a data frame's columns by default."""
         names, X = names or column_names(X), read_design(X)
-        return cls(X, names, fit_intercept, read_weights(sample_weight, X.shape[0]))
+        weight = read_weights(sample_weight, X.shape[0])
+        return cls(X, names, fit_intercept, weight if weight.size else np.ones(X.shape[0]))
 
     @property
     def n(self) -> int:
@@ -73,14 +74,9 @@ class Design(NamedTuple):
             raise self.not_finite(*at)
 
     @property
-    def weights(self) -> Array:
-        """The weight of each observation."""
-        return self.weight if self.weight.size else np.ones(self.n)
-
-    @property
     def counted(self) -> Indices:
         """The observations that count: all but those of weight 0."""
-        return np.flatnonzero(self.weight) if self.weight.size else np.arange(self.n)
+        return np.flatnonzero(self.weight)
 
     def names(self, d: int, *, has_intercept: bool) -> tuple[str, ...]:
         """Return the names of d features, after that of the intercept if there is one."""
@@ -114,7 +110,7 @@ class Design(NamedTuple):
                 f"{name} holds text, whose alphabetical order ({shown}) says nothing about the order of the "
                 "classes. Give numbers, or a categorical with its categories in order."
             )
-        if self.weight.size and not (kept := np.bincount(classes.codes, self.weight > 0.0)).all():
+        if not (kept := np.bincount(classes.codes, self.weight > 0.0)).all():
             label = classes.labels[int(np.argmin(kept))]
             raise ValueError(
                 f"Every row of class {label} of {name} has sample_weight 0, so nothing is known about it. "
@@ -163,7 +159,7 @@ def read_classes(y: Any, n: int) -> Classes:
             categories = np.unique(labels)
         except TypeError as error:
             raise ValueError(f"{name} must hold numbers or text that can be sorted: {error}.") from error
-        names = tuple(map(_as_text, categories.tolist()))
+        names = tuple(map(class_text, categories.tolist()))
         return Classes(np.searchsorted(categories, labels), names, not isinstance(categories[0], str | bytes))
     codes, values = known
     if codes.shape != (n,):
@@ -172,7 +168,7 @@ def read_classes(y: Any, n: int) -> Classes:
         row = int(np.argmax(codes < 0))
         raise ValueError(f"{name} has no label at row {row}. Fill it in, or drop the row.")
     used, codes = np.unique(codes, return_inverse=True)
-    return Classes(codes.astype(np.int64), tuple(_as_text(values[k]) for k in used.tolist()), True)
+    return Classes(codes.astype(np.int64), tuple(class_text(values[k]) for k in used.tolist()), True)
 
 
 def read_counts(y: Any, n: int) -> Array:
@@ -239,11 +235,6 @@ def _categories(y: Any) -> tuple[Indices, list[Any]] | None:
     if type(dtype).__name__ != "CategoricalDtype":
         return None
     return np.asarray(getattr(y, "cat", y).codes, np.int64), list(dtype.categories)
-
-
-def _as_text(label: Any) -> str:
-    """Return the name of a class; numbers that are integers have no decimal point, as in R."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _read_numbers(y: Any, name: str) -> Array:

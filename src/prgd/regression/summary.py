@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from prgd.core.checks import plain
-from prgd.core.errors import missing_package
+from prgd.core.errors import imported
 from prgd.core.types import Indices
 from prgd.proofs.hyperplanes import overlap_in_words
 from prgd.proofs.pivots import combinations, pivot_columns
@@ -206,11 +206,7 @@ def as_frame(s: Separability) -> Any:
 
 def frame_of(table: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> Any:
     """Return rows by the names of their columns as a pandas data frame."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_package("to_dataframe", "pandas", "report") from error
-    return pd.DataFrame(table, columns=columns)
+    return imported("pandas", "to_dataframe", "report").DataFrame(table, columns=columns)
 
 
 def facts(s: Separability) -> dict[str, Any]:
@@ -247,9 +243,8 @@ def _line_facts(line: Entry) -> dict[str, Any]:
 def _rule_facts(rule: Rule) -> dict[str, Any]:
     facts = asdict(rule)
     for condition in facts["conditions"]:  # Levels may be intervals or dates.
-        condition["value"] = (
-            value if isinstance(value := condition["value"], str | float | int) else str(value)
-        )
+        if not isinstance(condition["value"], str | float | int):
+            condition["value"] = str(condition["value"])
     return {"text": str(rule), **facts, "rows": rule.rows.tolist()}
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from prgd.core.checks import check_integer, check_positive
-from prgd.core.errors import optional_module
+from prgd.core.errors import imported
 from prgd.core.files import atomic_write
 from prgd.core.types import Array, Indices, Mask
 from prgd.problem.certificate import Certificate
@@ -149,8 +149,7 @@ class History:
 
     def to_dataframe(self) -> Any:
         """Return the rows as a pandas data frame."""
-        pd = optional_module("pandas", "to_dataframe", "pandas", "report")
-        return pd.DataFrame(self.rows, columns=self.columns)
+        return imported("pandas", "to_dataframe", "report").DataFrame(self.rows, columns=self.columns)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV with a header; numbers are written so that they read back exactly."""

@@ -352,7 +352,12 @@ def _start(problem: Problem, w0: Any) -> Array:
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
     if state.t & (state.t - 1) == 0:  # t = 0 or a power of two: fixed, so that resumed runs agree
-        certificate = _by_further_passes(certificate, problem, state)
+        # Further passes find what the pass of a step leaves open: digits, and u of a joint problem.
+        is_rough = problem.unit_roundoff > UNIT_ROUNDOFF  # sums in float32 bound gamma_star loosely
+        if is_rough:
+            certificate = certificate.best(certify_in_double(problem, state.w))
+        if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
+            certificate = certificate.best(margin_in_double(problem, v))
     own, weights = state.own_upper, state.own_weights
     if weights is not None:
         gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
@@ -364,16 +369,6 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
         error += rounding_factor(4 * state.t + 16) * term_size(problem)
         own += problem.norm.dual_ratio(problem.shape) * error
         certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
-    return certificate
-
-
-def _by_further_passes(certificate: Certificate, problem: Problem, state: State) -> Certificate:
-    """Return the certificate with what the pass of a step leaves open: digits, and u of a joint problem."""
-    is_rough = problem.unit_roundoff > UNIT_ROUNDOFF  # sums in float32 bound gamma_star loosely
-    if is_rough:
-        certificate = certificate.best(certify_in_double(problem, state.w))
-    if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
-        certificate = certificate.best(margin_in_double(problem, v))
     return certificate
 
 

@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import Any
 
 from prgd.algorithms import SteepestDescent
-from prgd.algorithms.base import states
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
@@ -16,6 +15,7 @@ from prgd_paper.theory import gradient_checks as checks
 from prgd_paper.theory.claims.path import WHERE, no_violation, real_sets
 from prgd_paper.theory.path_checks import Reading, Summary, summarise
 from prgd_paper.theory.path_limits import IDLE, STRICT
+from prgd_paper.theory.sampled_runs import states
 from prgd_paper.theory.samples import PathProblem, path_problem
 
 SEEDS, SMALL, STEPS = range(28), 12, 200  # four planted problems of each kind, of so many rows and columns

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.checks import check_positive
-from prgd.core.errors import optional_module
+from prgd.core.errors import imported
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
@@ -124,7 +124,7 @@ def open_cluster(
 
 def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     """Return a client; what is started for it is added to ``owned``."""
-    distributed = optional_module("distributed", "Reading rows on a cluster", "dask", "cluster")
+    distributed = imported("distributed", "Reading rows on a cluster", "cluster")
     if client is None:
         # Errors are raised here; workers would write tracebacks too, e.g. of a heartbeat that is cut off.
         cluster = distributed.LocalCluster(

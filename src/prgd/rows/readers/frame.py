@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.core.errors import optional_module
+from prgd.core.errors import imported
 from prgd.rows.readers.cells import Wanted
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.csv_text import read_columns
@@ -45,7 +45,7 @@ class Frame:
 
     def complete(self, used: Sequence[str], *, drop: bool) -> Frame:
         """Return some of the columns; a missing value is an error that names its place, or drops its row."""
-        pd = optional_module("pandas", "A formula", "pandas", "formula")
+        pd = imported("pandas", "A formula", "formula")
         frame = pd.DataFrame({name: self.columns[name] for name in used})
         missing = frame.isna().to_numpy()
         rows = missing.any(axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.core.checks import TextError, as_option, bad_cell
-from prgd.core.errors import optional_module
+from prgd.core.errors import imported
 from prgd.core.types import Indices
 from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.cells import Found, Wanted, ignored_note
@@ -195,7 +195,7 @@ def read_table(file: Any, path: Path, columns: Sequence[str] | None = None) -> A
 
 def open_parquet(path: Path) -> Any:
     """Return the open `pyarrow.parquet.ParquetFile`."""
-    parquet = optional_module("pyarrow.parquet", f"Reading {path}", "pyarrow", "report")
+    parquet = imported("pyarrow.parquet", f"Reading {path}", "report")
     file = _decoded(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True))
     facts = file.metadata
     counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
