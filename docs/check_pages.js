@@ -32,6 +32,12 @@ const checks = {
     .filter(e => { const link = e.closest("a, button"); return !link || !(link.innerText.trim() || link.ariaLabel); })
     .map(e => (e.src || e.id || e.outerHTML).slice(-80)),
 
+  // What the Tab key reaches has words or a label, so that a screen reader can say what it is.
+  without_name: () => [...document.querySelectorAll("a[href], button, summary, select, input, textarea")]
+    .filter(e => e.checkVisibility() && !e.innerText.trim() && !e.ariaLabel && !e.title && !e.labels?.length)
+    .filter(e => !e.querySelector("img[alt]:not([alt='']), [aria-label]") && !["hidden", "submit"].includes(e.type))
+    .map(e => e.outerHTML.slice(0, 100)),
+
   // Elements that hold text themselves, on the nearest ground that is not transparent (WCAG 2.1).
   low_contrast: least => {
   const parse = c => { const n = c.match(/[\d.]+/g).map(Number); return c.startsWith("color(srgb") ? n.map((v, k) => (k < 3 ? 255 * v : v)) : n; };

@@ -5,7 +5,7 @@ Each page is opened once, at 1280 pixels, then made 390 pixels wide. What fails:
 - a message on the console, or an error of a script;
 - at 1280 pixels, a block that is wider than its column, or a printed table that is; at 390 pixels a page that
   scrolls sideways;
-- a picture, drawing or canvas without a text;
+- a picture, drawing or canvas without a text, and a link or control without a name;
 - text whose contrast to its ground (WCAG 2.1) is below 4.5, in the light and in the dark theme.
 
 The explorer is also driven by hand and by keyboard: after a drag its sentences are about the points that are
@@ -49,6 +49,8 @@ def problems(page: Any, file: Path, site: Path) -> Iterator[str]:
         if width == WIDE:
             for picture in page.evaluate("checks.without_text()"):
                 yield f"a picture has no text: {picture}"
+            for element in page.evaluate("checks.without_name()"):
+                yield f"a link or control has no name: {element}"
             for theme in THEMES:
                 page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
                 yield from (

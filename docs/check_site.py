@@ -1,4 +1,4 @@
-"""Check the built site: no dead link, nothing loaded from a network, every public name in the reference.
+"""Check the built site: no dead link, nothing loaded from a network, no path of a machine, every public name.
 
 Usage: python docs/check_site.py docs/_build/html
 """
@@ -27,6 +27,8 @@ LOADED_RELATIONS = {
     "manifest",
 }
 IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)['"]?((?:https?:)?//[^'")\s]+)""")
+# Of warnings and of values whose text says where their module lies.
+PATHS = (str(Path(__file__).parents[1]), sys.prefix)
 # Pages whose addresses hold the state of a program behind the #, so that it names no element.
 PROGRAMS = ("explorer/",)
 
@@ -67,6 +69,7 @@ def problems(site: Path) -> list[str]:
     found = []
     for file, page in pages.items():
         where = file.relative_to(site)
+        found += [f"{where} shows {path}, a path of this machine." for path in PATHS if path in page.text]
         for address in page.loaded:
             if _is_remote(address):
                 found.append(f"{where} loads {address} from a network.")

@@ -78,6 +78,7 @@ nb_ipywidgets_js: dict[str, Any] = {}
 # The reference.
 autosummary_generate = True
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autodoc_member_order = "groupwise"
 autodoc_default_options = {
     "members": True,
@@ -116,6 +117,7 @@ html_title = "prgd"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static", str(_mathjax / "static/mathjax/tex-svg-full.js")]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sphinx = False
@@ -213,11 +215,11 @@ def copy_pages(app: Any, exception: Exception | None) -> None:
     """Copy the pages that Sphinx does not make: the explorer, and the report by ``draw_report.py``."""
     if exception is None and app.builder.format == "html":
         (app.outdir / "explorer").mkdir(exist_ok=True)
-        shutil.copy(HERE / "explorer/explorer.html", app.outdir / "explorer/explorer.html")
+        shutil.copy(HERE / "explorer/explorer.html", app.outdir / "explorer")
         shutil.copytree(REPORT, app.outdir / "report", ignore=_rows_by_task, dirs_exist_ok=True)
-        report = app.outdir / "report/index.html"
         back = '<a class="home" href="../index.html" target="_top">← prgd documentation</a>'
-        report.write_text(report.read_text().replace("<!-- site -->", back, 1))
+        for page in (app.outdir / "report/index.html", app.outdir / "explorer/explorer.html"):
+            page.write_text(page.read_text().replace("<!-- site -->", back, 1))
 
 
 def _rows_by_task(folder: str, names: list[str]) -> list[str]:

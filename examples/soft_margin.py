@@ -101,7 +101,7 @@ def accuracy(model):
 prices = np.logspace(-3, 4, 8)
 curves = [
     ("LogisticRegression", BLUE, "^--", [accuracy(LogisticRegression(C=C, max_iter=2000)) for C in prices]),
-    ("LinearSVC", GREEN, "s:", [accuracy(LinearSVC(C=C, random_state=0)) for C in prices]),
+    ("LinearSVC", GREEN, "s:", [accuracy(LinearSVC(C=C, max_iter=10_000)) for C in prices]),
     ("soft margin", ORANGE, "o-", [accuracy(prgd.MaxMarginClassifier(C=C)) for C in prices]),
 ]
 hard = accuracy(prgd.MaxMarginClassifier())

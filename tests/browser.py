@@ -1,9 +1,7 @@
-"""Where headless Chromium is, and the mark of tests that need it; its fixtures are in conftest.py."""
+"""Where headless Chromium is, for the tests and for docs/check_pages.py, whose environment has no pytest."""
 
 import os
 import shutil
-
-import pytest
 
 CHROMIUM = os.environ.get("PRGD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -15,8 +13,3 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="no Chromium found: install Debian's chromium (apt-get install chromium) or set PRGD_CHROMIUM",
-)

@@ -58,7 +58,7 @@ def test_json_goes_to_a_file_beside_the_table():
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     forget(monkeypatch, "optax", "numba")
     *_, optional, wrong = lines(call("doctor").stdout)
-    numba = "prgd needs numba 0.60 or newer; none is installed: pip install 'numba>=0.60'."
+    numba = "prgd needs numba 0.61 or newer; none is installed: pip install 'numba>=0.61'."
     assert wrong == ("missing or wrong", numba)
     assert optional[0] == "optional, not installed"
     assert optional[1].startswith("prgd.jax needs optax: pip install '.[jax]' in a checkout of prgd, or ")

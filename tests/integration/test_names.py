@@ -231,9 +231,9 @@ def test_label_sets_are_fitted_together_and_predicted(labels):
     assert prgd.BatchResult.load("sets.npz").coef.tolist() == batch.coef.tolist()
     said = call("predict", "sets.npz", *args, "--out", "predicted.csv")
     assert "accuracy: 1 on average; of each label set 1, 1, 1" in said.stdout
-    predicted = pd.read_csv("predicted.csv")
-    assert (predicted.filter(like="prediction").to_numpy() == batch.predict(X)).all()
-    assert (predicted.filter(like="score").to_numpy() == batch.decision_function(X)).all()
+    predicted = pd.read_csv("predicted.csv", dtype=str)  # as numbers, old versions of pandas round them
+    assert (predicted.filter(like="prediction").to_numpy(float) == batch.predict(X)).all()
+    assert (predicted.filter(like="score").to_numpy(float) == batch.decision_function(X)).all()
     np.save(labels := "Y.npy", np.stack([data.y, np.arange(len(data)) % 2 * 2 - 1], axis=1))
     said = call("fit", "X.npy", "--labels", labels, "--out", "mixed.npz")
     assert "no hyperplane separates the label sets [1] (counted from 0); soft margins" in said.stderr

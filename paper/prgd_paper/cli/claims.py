@@ -141,4 +141,4 @@ def _words(claim: Claim) -> list[str]:
 
 
 def _indented(text: str) -> str:
-    return textwrap.fill(text, 108, initial_indent="    ", subsequent_indent="    ")
+    return textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    ")

@@ -90,7 +90,7 @@ def real_problem(data: Dataset, fit_intercept: bool) -> PathProblem:
     right = np.append(np.zeros(A.shape[1]), np.ones(len(A)))
     found, wide = np.zeros(len(K), np.longdouble), K.astype(np.longdouble)
     for _ in range(4):  # refined: the residual is formed in extended precision
-        found = found + np.linalg.lstsq(K, (right - wide @ found).astype(np.float64))[0]
+        found = found + np.linalg.lstsq(K, (right - wide @ found).astype(np.float64), rcond=None)[0]
     w: Any = found[: X.shape[1]]
     gamma_star = 1.0 / np.sqrt(w @ w)
     return PathProblem("real", Z, y, w * gamma_star, gamma_star, rows, groups=groups)

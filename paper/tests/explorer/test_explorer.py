@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import prgd_paper.theory
 import pytest
-from browser import needs_chromium
 from contrast import CONTRAST
 
 import prgd
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "explorer" / "explorer.html"

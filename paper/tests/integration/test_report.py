@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browser import needs_chromium
 from contrast import CONTRAST
 from prgd_paper.report.elements import Figure, Line, Note, Panel, Table
 from prgd_paper.report.page import ROOM, Section, render
@@ -19,7 +18,7 @@ from reproduce.tiny import report_of_all, tiny
 
 import prgd
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
