@@ -3,8 +3,6 @@
 `accurate_lower` computes margins again, `accurate_upper` the dual norm of the sum of rows that carry weight.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

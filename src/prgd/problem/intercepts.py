@@ -12,8 +12,6 @@ The dual weights of an upper bound must balance too: for each class k, the pairs
 much weight as the pairs against class k. `circulation` makes them do so exactly.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

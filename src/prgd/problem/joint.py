@@ -1,7 +1,5 @@
 """Joint problems of K classes: pairs of a row and another class as terms, and what one pass gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, cast

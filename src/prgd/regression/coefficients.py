@@ -1,7 +1,5 @@
 """The verdicts on the coefficients of a model: the type, what proves them, their check and witnesses."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum

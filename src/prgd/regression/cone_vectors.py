@@ -5,8 +5,6 @@ function that has both signs there is found at once, from points on the way to t
 are pushed to the other sign by moves that stretch some margins and shrink others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a formula learnt of its data, as text, and the design that it makes of other data by that."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

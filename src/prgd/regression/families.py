@@ -5,8 +5,6 @@ tells: the recession cone. Each family is one function here, from the data to th
 same for all of them. An offset is a constant within each observation, and drops out of every such condition.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """What a formula may ask for: the names in it, the Python code that is run, and how large a design grows."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

@@ -1,7 +1,5 @@
 """Proofs that ``e_j`` or ``-e_j`` is a combination of rows: then v_j has one sign on the cone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ centre of the cone show most of these at once. Other signs pass from row to row,
 the search for the partition of the rows and ``-e_j`` or ``e_j``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

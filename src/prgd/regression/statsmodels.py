@@ -1,7 +1,5 @@
 """Models and results of statsmodels, read by their class and attributes without importing statsmodels."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What users of other tools write, and the line to type here instead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
