@@ -19,7 +19,6 @@ from prgd.solvers.linear_systems import Columns
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _CENTERED = 0.1  # Newton decrement at which a point counts as the centre
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that a function must be below to have both signs
-_CONDITIONED = 1e-5  # fraction of the largest pivot above which squares have enough digits
 _STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 SIGN_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
@@ -68,7 +67,7 @@ def opposite_vectors(
     for _ in range(CENTERING_STEPS):
         margins = G @ t
         scaled = G / margins[:, None]
-        R = _triangular_factor(scaled)
+        R = np.asarray(np.linalg.qr(scaled, mode="r"))
         if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
             break
         roots, found_inside = _inside(R, t, C[missing], signs[missing])
@@ -100,16 +99,6 @@ def opposite_vectors(
         fastest = float((-(scaled @ change)).max())
         t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
     return vectors, duals
-
-
-def _triangular_factor(A: Array) -> Array:
-    """Return R of the QR factorisation: from the Gram matrix, unless columns nearly depend on each other."""
-    try:
-        R = np.asarray(np.linalg.cholesky(A.T @ A).T, np.float64)
-    except np.linalg.LinAlgError:
-        R = np.zeros((1, 1))
-    is_accurate = R.diagonal().min() > _CONDITIONED * R.diagonal().max()
-    return R if is_accurate else np.asarray(np.linalg.qr(A, mode="r"), np.float64)
 
 
 def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:

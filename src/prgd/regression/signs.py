@@ -16,6 +16,7 @@ import numpy as np
 from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
 from prgd.core.threads import check_time, time_left
 from prgd.core.types import Array, Indices, RationalVector
+from prgd.norms import norm
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.regression.coefficients import Behaviour, Coefficients
@@ -37,6 +38,7 @@ WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 _NEARLY_SQUARE = 1.1  # rows for each coordinate up to which vectors near the first one come first
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
+_ZERO = 1e-7  # length of a residual, in units of e_j, below which it may be zero but for rounding
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
 _SMALL_MOVES = (20, 60, 200, 600, 1200, 2400, 4800)  # powers of 1/2 that are tried as lengths of a move
 _ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
@@ -208,10 +210,49 @@ class _SignSearch:
                 break
             is_positive = q.min() > -_ROUNDED * q.max()
             # No more weights of a basic solution are positive than rows can be independent.
-            if is_positive and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]:
-                self._prove_membership(left[k], self._sign(left[k]), index, np.ldexp(q, row_powers))
+            is_basic = is_positive and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]
+            j, scales = left[k], np.ldexp(1.0, row_powers)
+            if not (is_basic and self._prove_membership(j, self._sign(j), index, scales * q)):
+                found = self._by_least_squares(j, C[k], index, G, scales, t)
+                vectors |= {(k, -self._sign(j)): vector for vector in found}
         proposals = {(left[k], sign): np.ldexp(v, powers) for (k, sign), v in vectors.items()}
         return {key: t for key, t in proposals.items() if np.isfinite(t).all()}
+
+    def _by_least_squares(
+        self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
+    ) -> list[Array]:
+        """Prove that ``sign e_j``, c in the coordinates, is a combination of rows, or propose a vector.
+
+        The residual of the best combination is a vector of the cone in which v_j has the other sign.
+        """
+        from scipy.optimize import nnls
+
+        if not (sign := self._sign(j)):
+            return []
+        length, count = norm(c), 2 * G.shape[1]
+        c, margins = sign * c / length, G @ t
+        # Rows that the move towards the other sign meets first come into question for the combination.
+        meets = margins / np.maximum(G @ c, np.finfo(float).tiny)
+        used = np.union1d(np.argsort(meets)[:count], np.argsort(margins)[:count])
+        for _ in range(MAX_ROUNDS):
+            check_time()
+            try:
+                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
+            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
+                break
+            residual = c - q @ G[used]
+            if norm(residual) < _ZERO:
+                self._prove_membership(j, sign, index[used], length * scales[used] * q)
+                break
+            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
+            share = 0.5 * float(residual @ residual) / float(c @ t)
+            reached = share * margins - G @ residual
+            worst = np.argsort(reached)[:count]
+            grown = np.union1d(used, worst[reached[worst] <= 0.0])
+            if grown.size == used.size:
+                return [share * t - residual]
+            used = grown
+        return []
 
     def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
         for fraction in _PRUNED:
