@@ -69,27 +69,14 @@ def test_classes_that_do_not_separate_jointly():
     assert facts("predict", "m.npz", "iris.csv")["accuracy"] > 0.9
     said = call("fit", "iris.csv", "--multi-class", "joint", "--quiet").stderr
     assert said.startswith("Warning: no hyperplane separates all classes jointly: a soft margin")
-    # The file is kept if it holds this fit, and not taken for another one.
-    given = ["fit", "iris.csv", "--out", "m.npz", "--resume", "--quiet"]
-    before = Path("m.npz").stat().st_mtime_ns
-    call(*given, "--multi-class", "joint")
-    assert Path("m.npz").stat().st_mtime_ns == before
-    assert "other options of the algorithm" in call(*given, code=2).stderr
     found = facts("fit", "iris.csv", "--multi-class", "joint", "--fallback", "raise", code=3)
     assert found["upper_bound"] == 0.0
     assert found["is_separable"] is False
 
 
-def test_a_joint_fit_is_kept_and_begun_from():
+def test_a_joint_fit_is_begun_from():
     write_three()
-    given = ["fit", "three.csv", "--multi-class", "joint", "--quiet", "--out", "m.npz"]
-    call(*given)
-    before = Path("m.npz").stat().st_mtime_ns
-    call(*given, "--resume")
-    assert Path("m.npz").stat().st_mtime_ns == before
-    for change in (["--norm", "l1"], ["--multi-class", "ovr"]):
-        said = call(*given, "--resume", *change, code=2).stderr
-        assert re.search("belongs to other (labels and )?options of the algorithm than those given", said)
+    call("fit", "three.csv", "--multi-class", "joint", "--quiet", "--out", "m.npz")
     call("fit", "three.csv", "--multi-class", "joint", "--start", "m.npz", "--quiet")
     said = call("fit", "three.csv", "--start", "m.npz", code=2).stderr
     assert "--start is for two classes, or --multi-class joint; three has 3." in said

@@ -204,12 +204,6 @@ def test_three_classes_are_fitted_and_predicted():
     names = Model.load("model.npz").classes[scores.argmax(axis=1)]
     assert [line.split(",")[0] for line in lines[1:]] == names.tolist()
     assert facts("predict", "model.npz", "iris.csv")["accuracy"] > 0.93
-    # The same data and options are not fitted again.
-    before = Path("model.npz").stat().st_mtime_ns
-    again = ["fit", "iris.csv", "--out", "model.npz", "--resume"]
-    call(*again, "--quiet")
-    assert Path("model.npz").stat().st_mtime_ns == before
-    assert "other options" in call(*again, "--tol", 0.1, code=2).stderr
 
 
 @pytest.mark.slow
@@ -249,8 +243,6 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     said = call("fit", "overlap.csv", "--quiet").stderr
     assert said.startswith("Warning: no hyperplane separates the classes: a soft margin in l2 (squared hinge")
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
-    given = ["fit", "overlap.csv", "--out", "model.npz", "--resume", "--fallback", "raise"]
-    assert "belongs to other options" in call(*given, code=2).stderr
 
 
 # JSON

@@ -91,19 +91,10 @@ def test_fit_keeps_an_earlier_model():
     call("fit", "toy:0.3", "--quiet", "--out", "model.npz")
     before = Path("model.npz").read_bytes()
     said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", code=2)
-    assert "model.npz exists. Give another --out, --force to replace it" in said
-    said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--resume", code=2)
-    assert "belongs to other rows than those given" in said
-    said = call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume", "--tol", 0.1, code=2)
-    assert "belongs to other options of the algorithm" in said
-    call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume")
+    assert "model.npz exists. Give another --out, or --force to replace it" in said
     assert Path("model.npz").read_bytes() == before
-    Path("model.npz").write_bytes(before[:300])
-    assert "The fit is made again" in call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume")
-    fitted = prgd.Result.load("model.npz")
-    assert fitted.fingerprint
     call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--force")
-    assert prgd.Result.load("model.npz").fingerprint != fitted.fingerprint
+    assert Path("model.npz").read_bytes() != before
 
 
 # full disks

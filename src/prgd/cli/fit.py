@@ -18,13 +18,12 @@ from prgd.cli.data import Opened, open_cluster_data, open_data
 from prgd.cli.label_sets import fit_label_sets
 from prgd.cli.options import from_options, option, options_of
 from prgd.cli.tables import all_at_once, open_design, scaled
-from prgd.core.checks import CellError, digest
+from prgd.core.checks import CellError
 from prgd.core.files import atomic_write
 from prgd.estimators.fitting import Fitting
 from prgd.estimators.model import Model
-from prgd.norms import as_norm
 from prgd.proofs.hyperplanes import overlap_in_words
-from prgd.rows import Fingerprint, as_rows
+from prgd.rows import as_rows
 from prgd.rows.readers.npy import load_npy
 from prgd.running.history import Status
 from prgd.running.result import Result
@@ -66,8 +65,6 @@ class FitOptions(common.MarginOptions):
         Divide each feature by its standard deviation; margins and bounds are about the divided ones.
     out : Path or None
         File for the model, an .npz that prgd predict and numpy.load read.
-    resume : bool
-        Keep the file of --out if it holds the whole fit of these data and options; else fit.
     force : bool
         Replace the file of --out.
     quiet : bool
@@ -87,7 +84,6 @@ class FitOptions(common.MarginOptions):
     tol: float = stop_option(1e-06, metavar="TOL")
     max_passes: int | None = stop_option(None, minimum=1, shown_default="1000; of a soft margin 100000")
     out: Path | None = output_option(None, metavar="FILE", shown_default="nothing is written")  # noqa: RUF009 - `option` returns a field
-    resume: bool = output_option(False)
     force: bool = output_option(False)
     quiet: bool = output_option(False)
     json: str | None = outcome.json_option()
@@ -127,19 +123,13 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
                 raise typer.Exit(fit_label_sets(opened, o))
             fitting = replace(fitting, fit_intercept=o.fit_intercept)
         started = time.perf_counter()
-        # A fit is deterministic: one that was killed is made again, and one that was not is kept.
-        start, norm = None if w0 is None else np.asarray(w0), as_norm(o.margin_norm).name
-        options = digest((start, o.tol, o.max_passes, o.fit_intercept, o.C, o.fallback, norm, o.multi_class))
-        fingerprint = "" if o.out is None else f"{opened.rows.ask(Fingerprint())}-{options}"
-        earlier = _earlier(o, fingerprint)
-        model = earlier or _fitted(fitting, opened, w0, o.out)
+        model = _fitted(fitting, opened, w0, o.out)
         if o.cluster is not None and fitting.fallback != o.fallback and not model.is_separated:
             common.say("Warning: the soft margins of several classes are not fitted with --cluster.")
         model = replace(model, feature_means=opened.feature_means, recipe=opened.recipe)
         seconds = time.perf_counter() - started
-        before = None if earlier is None else (earlier.feature_means, earlier.recipe)
-        if o.out is not None and digest(before) != digest((model.feature_means, model.recipe)):
-            model.each(lambda result: replace(result, origin=fingerprint)).save(o.out)
+        if o.out is not None:
+            model.save(o.out)
         if is_printed:
             common.print_table(_summary(opened, model, seconds, o))
         outcome.write_json(o.json, _facts(opened.name, model, seconds, o))
@@ -157,11 +147,8 @@ def _check_files(o: FitOptions) -> None:
     """Check the files that are written before any work."""
     common.check_file(o.out)
     outcome.check_json(o.json, o.out)
-    if o.out is not None and o.out.exists() and not (o.resume or o.force):
-        raise ValueError(
-            f"{o.out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
-            "the whole fit of these data."
-        )
+    if o.out is not None and o.out.exists() and not o.force:
+        raise ValueError(f"{o.out} exists. Give another --out, or --force to replace it.")
 
 
 def _opened(data: str, o: FitOptions) -> tuple[Opened, FitOptions]:
@@ -220,24 +207,6 @@ def _fitted(fitting: Fitting, opened: Opened, w0: Any, out: Path | None) -> Mode
         with atomic_write(kept) as file:
             np.save(file, error.w)
         raise prgd.RowsLostError(f"{str(error).rstrip('.')}; go on with --start {kept}.") from error
-
-
-def _earlier(o: FitOptions, fingerprint: str) -> Model | None:
-    """Return the whole model of the same data and options that ``--resume`` finds, None if there is none."""
-    if not o.resume or o.force or o.out is None or not o.out.exists():
-        return None
-    try:
-        found = Model.load(o.out)
-    except ValueError as error:
-        common.say(f"Warning: {error} The fit is made again.")
-        return None
-    if not found.results[0].fingerprint:
-        raise ValueError(
-            f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is of "
-            "these data. Give --force to replace it."
-        )
-    found.results[0].check_fingerprint(fingerprint)
-    return None if found.results[-1].status is Status.INTERRUPTED else found
 
 
 def _load_start(file: Path) -> Any:

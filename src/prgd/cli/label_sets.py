@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prgd.cli.fit import FitOptions
 
 # options of one label for each row, which `max_margin_batch` or its file does not have
-_OTHERS = ("margin_norm", "multi_class", "start", "scale", "missing", "resume", "max_passes")
+_OTHERS = ("margin_norm", "multi_class", "start", "scale", "missing", "max_passes")
 
 
 def fit_label_sets(opened: Opened, o: FitOptions) -> int:
