@@ -125,7 +125,6 @@ ENGINES: dict[str, Build] = {
     "sparse": lambda X, y, s, folder: SparseRows(sp.csr_array(X), y, s),
     "sparse-wide-index": lambda X, y, s, folder: SparseRows(_wide(X), y, s),
     "dense-compiled": lambda X, y, s, folder: _compiled(DenseRows(X, y, s)),
-    "fortran-compiled": lambda X, y, s, folder: _compiled(DenseRows(np.asfortranarray(X), y, s)),
     "sparse-compiled": lambda X, y, s, folder: _compiled(SparseRows(sp.csr_array(X), y, s)),
     "chunks": _chunks,
     "npy": _npy,

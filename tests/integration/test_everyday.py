@@ -323,7 +323,7 @@ def test_the_table_of_exit_codes_is_that_of_the_code():
 
 def test_exit_codes():
     write_overlap()
-    rows = table(call("fit", "digits:0,1", "--tol", 1e-12, "--max-passes", 1, code=1).stdout)
+    rows = table(call("fit", "digits:0,1", "--tol", 1e-16, "--max-passes", 1, code=1).stdout)
     assert rows["status"] == prgd.Status.MAX_PASSES.value
     call("run", "toy:0.3", "--gap", 1e-13, "--steps", 3, code=1)
     call("run", "toy:0.3", "--steps", 3)

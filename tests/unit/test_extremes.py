@@ -9,7 +9,7 @@ import prgd
 from prgd.rows import Measure
 
 MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
-MEASURING = ["dense", "sparse", "dense-compiled", "fortran-compiled", "sparse-compiled"]  # engines
+MEASURING = ["dense", "sparse", "dense-compiled", "sparse-compiled"]  # engines
 NORMS = [1e-200, 1e-100, 1e-12, 1.0, 1e12, 1e100, 1e200]
 
 

@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 
 from prgd.rows import _compiling  # noqa: F401 - says on a terminal that kernels are compiled
-from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.rows.arrays import ROWS
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 # Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.
@@ -74,49 +74,6 @@ def dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) 
         for j in range(vector.size):
             vector[j] += c0 * X[i0, j]
         k += 1
-
-
-@inner_jit
-def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    m[:size] = 0.0
-    for j in range(w.size):
-        for i in range(size):
-            m[i] += XT[j, start + i] * w[j]
-    for i in range(size):
-        m[i] *= y[start + i]
-
-
-@inner_jit
-def _columns_two_margins(XT: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
-    m[:size] = second[:size] = 0.0
-    for j in range(w.size):
-        for i in range(size):
-            m[i] += XT[j, start + i] * w[j]
-            second[i] += XT[j, start + i] * v[j]
-    for i in range(size):
-        m[i] *= y[start + i]
-        second[i] *= y[start + i]
-
-
-@inner_jit
-def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
-    if count == 0:
-        return
-    if 4 * count < chosen[count - 1]:
-        for j in range(vector.size):
-            for k in range(count):
-                vector[j] += c[chosen[k]] * XT[j, start + chosen[k]]
-        return
-    # If many rows carry weight, a contiguous sum with zeros in the place of the others is faster.
-    last = chosen[count - 1] + 1
-    factors = np.zeros(last)
-    for k in range(count):
-        factors[chosen[k]] = c[chosen[k]]
-    for j in range(vector.size):
-        total = 0.0
-        for i in range(last):
-            total += factors[i] * XT[j, start + i]
-        vector[j] += total
 
 
 # Indices are unsigned: signed ones may count from the end, and testing each of them took half of the time.
@@ -208,8 +165,6 @@ def block_margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None
     """Write the margins of a block of rows along w."""
     if len(A) == ROWS:
         dense_margins(A[0], y, w, start, size, m)
-    elif len(A) == COLUMNS:
-        _columns_margins(A[0], y, w, start, size, m)
     else:
         _csr_margins(A[0], A[1], A[2], y, w, start, size, m)
 
@@ -219,8 +174,6 @@ def two_block_margins(A: Any, y: Any, w: Any, v: Any, start: int, size: int, m: 
     """Write the margins of a block of rows along w and v; for CSR rows, v has w and v side by side."""
     if len(A) == ROWS:
         dense_two_margins(A[0], y, w, v, start, size, m, second)
-    elif len(A) == COLUMNS:
-        _columns_two_margins(A[0], y, w, v, start, size, m, second)
     else:
         _csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
 
@@ -230,7 +183,5 @@ def add_rows(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -
     """Add ``c_i x_i`` over the chosen rows of a block."""
     if len(A) == ROWS:
         dense_add(A[0], start, chosen, count, c, vector)
-    elif len(A) == COLUMNS:
-        _columns_add(A[0], start, chosen, count, c, vector)
     else:
         _csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)

@@ -29,7 +29,7 @@ from prgd.rows._block_kernels import (
     jit,
     two_block_margins,
 )
-from prgd.rows.arrays import COLUMNS, CSR, ROWS
+from prgd.rows.arrays import CSR, ROWS
 from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
@@ -266,7 +266,7 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
 @jit
 def row_squares(A: Any, first: int, last: int, out: Any) -> None:
     """Write the squared norms of rows ``first..last``; NaN for a row with an entry that is NaN."""
-    values = A[1] if len(A) == COLUMNS else A[0]
+    values = A[0]
     for i in range(first, last):
         total = 0.0
         if len(A) == CSR:

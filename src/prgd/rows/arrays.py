@@ -28,16 +28,14 @@ SLICE_BYTES, MAX_SLICES = 2**21, 64
 JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
 PLAIN_SLICES = 16  # largest number of slices that NumPy or SciPy sum: each takes them 0.1 ms
 _SMALL_PRODUCT = 2**18  # multiplications of a product up to which BLAS takes one thread by itself
-# The kinds of storage, by the number of their arrays: rows, the transpose of Fortran-ordered rows, and CSR.
-ROWS, COLUMNS, CSR = 1, 2, 3
+ROWS, CSR = 1, 3  # the kinds of storage, by the number of their arrays
 _BLOCK = 16  # rows of a dense block: they are so few that the memory never waits for the exponentials
-_COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
 _SPARSE_BLOCK_ENTRIES, _MAX_SPARSE_BLOCK = 2**17, 4096  # w and the sum share the second-level cache with it
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Arrays as the kernels take them: ``(X,)``, ``(X^T, X)`` or ``(data, indices, indptr)``."""
+    """Arrays as the kernels take them: ``(X,)`` or ``(data, indices, indptr)``."""
 
     A: tuple[Any, ...]
     n: int
@@ -253,7 +251,8 @@ class DenseRows(ArrayRows):
     ----------
     X : array of shape (n, d)
         float32 and float64 are used as they lie; sums are in float64 for both. Other types are
-        converted once, exactly: a number that has no float64 is refused.
+        converted once, exactly: a number that has no float64 is refused. Rows in Fortran order, as those of
+        data frames, are copied once, unless they are mapped.
     y : array of shape (n,), optional
         Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already.
     sample_weight : array of shape (n,), optional
@@ -272,6 +271,8 @@ class DenseRows(ArrayRows):
     ) -> None:
         X = as_float(X)
         n, _ = check_shape(X.shape)
+        if X.flags.f_contiguous and not isinstance(X if X.base is None else X.base, np.memmap):
+            X = np.ascontiguousarray(X)
         super().__init__(dense_storage(X), Labels.read(y, sample_weight, n), n_jobs)
         self._X = X
 
@@ -284,10 +285,7 @@ class DenseRows(ArrayRows):
 
 def dense_storage(X: npt.NDArray[Any]) -> Storage:
     """Describe an array to the kernels."""
-    n, d = X.shape
-    block, by_columns = _BLOCK, X.flags.f_contiguous and not X.flags.c_contiguous
-    if by_columns:
-        block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
+    (n, d), block = X.shape, _BLOCK
 
     def gather(indices: Indices) -> Array:
         return X[indices].astype(np.float64, copy=False)  # indexing has copied the rows already
@@ -295,11 +293,10 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     def part(first: int, last: int) -> Array:
         return frozen(X[first:last]).astype(np.float64, copy=False)
 
-    A = (frozen(X.T), frozen(X)) if by_columns else (frozen(X),)
     # Rows of equal size are cut at multiples of a block.
     slices = int(min(max(n * d * X.itemsize // SLICE_BYTES, 1), MAX_SLICES, -(-n // block)))
     bounds = np.array(sorted({n, *(n * k // slices // block * block for k in range(slices))}), np.int64)
-    return Storage(A, n, d, block, bounds, gather, part, n * d)
+    return Storage((frozen(X),), n, d, block, bounds, gather, part, n * d)
 
 
 class SparseRows(ArrayRows):
