@@ -24,7 +24,6 @@ inner_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
 inline_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy", inline="always")
 inner_vector_jit = nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 inner_exact_jit = nb.njit(nogil=True, error_model="numpy")
-WIDE = 1024  # columns of which w and v fill the first-level cache
 
 
 @inner_jit
@@ -39,18 +38,7 @@ def dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None
 
 @inner_jit
 def dense_two_margins(X: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
-    # Two wide rows share the loads of w and v, which do not stay in the first-level cache.
-    pairs = size // 2 * 2 if w.size > WIDE else 0
-    for i in range(0, pairs, 2):
-        total, along_v, next_total, next_along_v = 0.0, 0.0, 0.0, 0.0
-        for j in range(w.size):
-            total += X[start + i, j] * w[j]
-            along_v += X[start + i, j] * v[j]
-            next_total += X[start + i + 1, j] * w[j]
-            next_along_v += X[start + i + 1, j] * v[j]
-        m[i], second[i] = y[start + i] * total, y[start + i] * along_v
-        m[i + 1], second[i + 1] = y[start + i + 1] * next_total, y[start + i + 1] * next_along_v
-    for i in range(pairs, size):
+    for i in range(size):
         total, along_v = 0.0, 0.0
         for j in range(w.size):
             total += X[start + i, j] * w[j]
@@ -115,7 +103,7 @@ def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: in
 
 
 @inner_vector_jit
-def _csr_two_margins(
+def csr_two_margins(
     data: Any, indices: Any, indptr: Any, y: Any, pairs: Any, start: int, size: int, m: Any, second: Any
 ) -> None:
     # Both numbers of a column lie side by side in `pairs`, so that the second comes with the first.
@@ -167,15 +155,6 @@ def block_margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None
         dense_margins(A[0], y, w, start, size, m)
     else:
         _csr_margins(A[0], A[1], A[2], y, w, start, size, m)
-
-
-@inner_jit
-def two_block_margins(A: Any, y: Any, w: Any, v: Any, start: int, size: int, m: Any, second: Any) -> None:
-    """Write the margins of a block of rows along w and v; for CSR rows, v has w and v side by side."""
-    if len(A) == ROWS:
-        dense_two_margins(A[0], y, w, v, start, size, m, second)
-    else:
-        _csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
 
 
 @inner_jit

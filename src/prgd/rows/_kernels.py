@@ -20,6 +20,7 @@ from prgd.rows._block_kernels import (
     add_rows,
     block_margins,
     csr_some_margins,
+    csr_two_margins,
     dense_add,
     dense_margins,
     dense_two_margins,
@@ -27,7 +28,6 @@ from prgd.rows._block_kernels import (
     inner_exact_jit,
     inner_vector_jit,
     jit,
-    two_block_margins,
 )
 from prgd.rows.arrays import CSR, ROWS
 from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
@@ -224,16 +224,16 @@ def tally_slices(
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
             # To hand on the tuple A counts references, which takes as long as a few short rows.
-            if has_second and len(A) == ROWS:
-                dense_two_margins(A[0], y, w, v, start, size, m, second)
-            elif has_second:
-                two_block_margins(A, y, w, v, start, size, m, second)
+            if has_second:
+                if len(A) == ROWS:
+                    dense_two_margins(A[0], y, w, v, start, size, m, second)
+                else:
+                    csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
+                _absorb_second(second, y, s, start, size, sums)
             elif len(A) == ROWS:
                 dense_margins(A[0], y, w, start, size, m)
             else:
                 block_margins(A, y, w, start, size, m)
-            if has_second:
-                _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
                 has_weight = absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
