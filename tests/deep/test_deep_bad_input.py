@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from prgd import deep
-from prgd.deep import PRGDSGD, PRGDAdamW
 from prgd.schedules import LiftTo
 
 NAN = math.nan
@@ -166,7 +165,7 @@ BASE = torch.optim.AdamW([weight(3)])
         (lambda: deep.PRGD([weight(3)], r=1.2), TypeError, r"r: no option of PRGD. Did you mean R\?"),
         (lambda: deep.PRGD([weight(3)], warmup=0), TypeError, r"warmup: .*Did you mean warm_up\?"),
         (lambda: deep.PRGD(BASE, warmup=0), TypeError, r"warmup: .*Did you mean warm_up\?"),
-        (lambda: PRGDSGD([weight(3)], Scope="group"), TypeError, r"Scope: .*Did you mean scope\?"),
+        (lambda: deep.PRGD([weight(3)], Scope="group"), TypeError, r"Scope: .*Did you mean scope\?"),
         (lambda: deep.PRGD([weight(3)], R=[1.0, 2.0]), TypeError, r"radius must be .*; got \[1.0, 2.0\]"),
         (lambda: deep.PRGD([weight(3)], R=torch.tensor(1.2)), TypeError, "radius must be"),
         (lambda: deep.PRGD([weight(3)], R=LiftTo(1.0, [1.0, 0.0])), ValueError, "reads the iterate"),
@@ -295,20 +294,17 @@ def test_a_layer_that_is_frozen_in_mid_phase_stays_as_it_is(monkeypatch, scope, 
 
 
 def test_a_relative_step_that_ends_at_0_is_not_taken():
-    optimizer = PRGDSGD([w := nn.Parameter(torch.tensor([[2.0, 0.0]]))], lr=1.0, momentum=0.0)
+    w = nn.Parameter(torch.tensor([[2.0, 0.0]]))
+    optimizer = deep.PRGD([w], R="constant", scope="matrix", relative_steps=True, lr=1.0, momentum=0.0)
     w.grad = torch.tensor([[1.0, 0.0]])  # W - R norm(u) = 0
     optimizer.step()
     assert w.tolist() == [[2.0, 0.0]]
 
 
 def test_a_schedule_over_a_run_is_for_relative_steps_too():
-    for made in (
-        deep.PRGD.for_steps([weight(2, 2)], 640, growth=4.0, relative_steps=True),
-        PRGDSGD.for_steps([weight(2, 2)], 640, growth=4.0),
-        PRGDAdamW.for_steps(nn.Linear(2, 2), 640, growth=4.0),
-    ):
-        assert made.R.c**64 == pytest.approx(4.0)
-        assert (made.warm_up, made.relative_steps) == (0, True)
+    made = deep.PRGD.for_steps([weight(2, 2)], 640, growth=4.0, relative_steps=True)
+    assert made.R.c**64 == pytest.approx(4.0)
+    assert (made.warm_up, made.relative_steps) == (0, True)
 
 
 # networks that cannot be measured

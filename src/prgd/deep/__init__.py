@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from prgd.deep.kkt import kkt_residual as kkt_residual
     from prgd.deep.margins import Margins as Margins
     from prgd.deep.margins import normalized_margin as normalized_margin
-    from prgd.deep.optim.hyperball import PRGDSGD as PRGDSGD
-    from prgd.deep.optim.hyperball import PRGDAdamW as PRGDAdamW
     from prgd.deep.optim.loss import log_cross_entropy as log_cross_entropy
     from prgd.deep.optim.loss import log_exponential_loss as log_exponential_loss
     from prgd.deep.optim.loss import log_logistic_loss as log_logistic_loss
@@ -30,7 +28,6 @@ _MODULES = {
     "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
     "kkt": ("KKTResidual", "kkt_residual"),
     "margins": ("Margins", "normalized_margin"),
-    "optim.hyperball": ("PRGDAdamW", "PRGDSGD"),
     "optim.loss": ("log_cross_entropy", "log_exponential_loss", "log_logistic_loss"),
     "optim.ngd": ("GD", "NGD"),
     "optim.prgd": ("PRGD",),

@@ -1,6 +1,6 @@
 """PRGD (Algorithm 1) as a PyTorch optimizer around any base optimizer."""
 
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor
@@ -99,8 +99,6 @@ class PRGD(Wrapper):
     (5.0, 5.0, False)
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {}  # options with other defaults, of subclasses
-
     def __init__(
         self,
         params: Params | None = None,
@@ -186,7 +184,6 @@ class PRGD(Wrapper):
             check_fraction("warm_up", warm_up)
             first = int(warm_up * total_steps)
             rest = max(total_steps - first, 2)
-        options = cls._defaults | options
         if cautious is None:
             cautious = options.get("loss_scaled", not options.get("relative_steps", False))
         steps = max(2, rest // _PHASES)
