@@ -17,15 +17,17 @@ def set_threads(threads: int) -> None:
     os.environ.update(dict.fromkeys(THREADS, str(threads)))
 
 
-def in_turns(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each call, in ``rounds`` rounds after one that warms up and does not count."""
+def in_turns(
+    work: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Return the seconds of each call, in ``rounds`` rounds after one that counts only if it is the last."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for k in range(rounds + 1):
         for name, call in work.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            if k:
-                seconds[name].append(time.perf_counter() - start)
+            if k or not rounds:
+                seconds[name].append(clock() - start)
     return seconds
 
 

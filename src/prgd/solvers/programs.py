@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ _MANY_ENTRIES = 2**15  # linear programs with so many entries are solved by inte
 _NUMBERS = {"cross-polytope": 187, "box": 76, "second-order cones": 198, "power cones": 379}
 _HIGHS_TOLERANCE = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 _CLARABEL_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
+_SMALLEST_FACTOR = 2.0**-20  # entries of l1 above its inverse mean that the value is tiny against them
 _SHORTEST = 1e-3  # seconds that a solver gets at least: it refuses others
 # Clarabel sometimes ends after a few steps, far from the solution, and converges in other units: factors of
 # the terms, and whether Clarabel equilibrates.
@@ -46,13 +47,10 @@ _ATTEMPTS = ((1.0, True), (1.0, False), (2.0**-7, True), (2.0**7, False))
 
 def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
     """Return how many terms the method for a norm solves faster at once than by a working set."""
-    step = 0.0
     if norm.program in ("box", "cross-polytope"):  # If columns are more than rows, most rows end in the set.
         return min(max(_FEW_TERMS, math.prod(shape)), _MANY_TERMS)
-    if norm == L2() and len(shape) == 2:
-        step = shape[1] ** 2
-    elif _PROGRAMS[norm.program] is solve_matrix_program:
-        step = 2.0 * math.prod(shape) ** 2
+    is_matrix = _PROGRAMS[norm.program] is solve_matrix_program
+    step = shape[1] ** 2 if norm == L2() and len(shape) == 2 else 2.0 * is_matrix * math.prod(shape) ** 2
     return max(_FEW_TERMS, min(int(_MAX_OPERATIONS / step), _MANY_TERMS)) if step else _FEW_TERMS
 
 
@@ -86,40 +84,49 @@ def solve_linear_program(terms: Terms, norm: Norm, tol: float = 0.0) -> Solution
 
     The multipliers are weights p of sum 1 with ``B^T p = 0`` that minimise ``||A^T p||_*``. The simplex
     method ends in a vertex, and so does an interior point followed by a crossover: there both are accurate
-    to rounding, whatever ``tol`` is.
+    to rounding, whatever ``tol`` is. In l1 the smallest w with terms of at least 1, if there is one, takes
+    less time than the largest gamma, whose column and whose ball couple all rows and columns, but only with
+    entries of about 1: where the value is tiny against the entries, the largest gamma is more accurate.
     """
-    from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack, vstack
 
     A, B, is_cross_polytope = terms.matrix, terms.intercepts, norm.program == "cross-polytope"
     (m, D), k = A.shape, B.shape[1]
-    free = np.tile([-np.inf, np.inf], (k + 1, 1))  # the intercepts and gamma
-    tail = csr_array(np.hstack([-B, np.ones((m, 1))]))
-    limits = np.zeros(m)
-    if is_cross_polytope:  # w is a difference of two vectors that are not negative
-        rows = hstack([-A, A, tail])
-        ball = csr_array(np.concatenate([np.ones(2 * D), np.zeros(k + 1)])[None])
-        rows, limits = vstack([rows, ball]), np.append(limits, 1.0)
-        bounds = np.vstack([np.tile([0.0, np.inf], (2 * D, 1)), free])
-    else:
-        rows = hstack([-A, tail])
-        bounds = np.vstack([np.tile([-1.0, 1.0], (D, 1)), free])
-    cost = np.zeros(rows.shape[1])
-    cost[-1] = -1.0
+    # In l1, w is a difference of two vectors that are not negative; the intercepts and gamma are free.
+    parts, interval = ([-A, A], [0.0, np.inf]) if is_cross_polytope else ([-A], [-1.0, 1.0])
+    size, limits = len(parts) * D, np.zeros(m)
+    bounds = np.vstack([np.tile(interval, (size, 1)), np.tile([-np.inf, np.inf], (k + 1, 1))])
+    rows, lengths = hstack([*parts, csr_array(-B)]), np.repeat([float(is_cross_polytope), 0.0], [size, k])
+    factors, found = np.repeat([np.exp2(-np.frexp(np.abs(A.data).max(initial=0.0))[1]), 1.0], [size, k]), None
+    if is_cross_polytope and factors.min() >= _SMALLEST_FACTOR:
+        found = _highs(lengths, rows * factors, limits - 1.0, bounds[:-1])
+    if found is None or not lengths @ found[0] > 0.0:
+        rows, factors = hstack([rows, csr_array(np.ones((m, 1)))]), np.ones(size + k)
+        if is_cross_polytope:
+            rows, limits = vstack([rows, csr_array(np.append(lengths, 0.0)[None])]), np.append(limits, 1.0)
+        found = _highs(-np.eye(1, size + k + 1, size + k)[0], rows, limits, bounds)
+    if found is None:
+        return None
+    x, p = factors * found[0][: size + k], found[1][:m]
+    x = x / (float(lengths @ x) or 1.0)
+    w = x[:D] - x[D:size] if is_cross_polytope else x[:D]
+    return terms.solution(w, x[size:], p / p.sum())
+
+
+def _highs(cost: Array, rows: Any, limits: Array, bounds: Array) -> tuple[Array, Array] | None:
+    """Return a vertex of least cost with ``rows x <= limits``, and its multipliers; None if that fails."""
+    from scipy.optimize import linprog
+
     names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
     options = dict.fromkeys(names, _HIGHS_TOLERANCE) | {"time_limit": max(time_left(), _SHORTEST)}
     for method in ("highs-ipm", "highs-ds")[int(rows.nnz < _MANY_ENTRIES) :]:
-        found: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
-            cost, rows, limits, bounds=bounds, method=method, options=options
-        )
+        found = cast(Any, linprog)(cost, rows, limits, bounds=bounds, method=method, options=options)
         check_time()
         if found.x is not None and np.isfinite(found.x).all():
+            return found.x, -found.ineqlin.marginals
+        if found.status == 2:  # no point is feasible
             break
-    else:
-        return None
-    x = found.x
-    w = x[:D] - x[D : 2 * D] if is_cross_polytope else x[:D]
-    return terms.solution(w, x[rows.shape[1] - k - 1 : -1], -found.ineqlin.marginals[:m])
+    return None
 
 
 class _Ball(NamedTuple):
@@ -192,8 +199,7 @@ def _solve(clarabel: Any, A: Any, B: Array, ball: _Ball, settings: Any) -> tuple
     limits = np.concatenate([np.zeros(m), ball.limits])
     cones = [clarabel.NonnegativeConeT(m), *ball.cones]
     quadratic = csc_matrix((cost.size, cost.size))
-    solver = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings)
-    found = solver.solve()
+    found = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings).solve()
     return np.array(found.x), np.array(found.z)[:m], str(found.status) in ("Solved", "AlmostSolved")
 
 
