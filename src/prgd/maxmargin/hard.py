@@ -53,7 +53,7 @@ _MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
 # On a device the interior point takes all rows at once if they are not many more than columns.
 _MAX_DEVICE_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
 _FEW_COLUMNS, _FEW_NARROW_ENTRIES = 256, 2**18  # a dual active set solves rows of so few columns
-_MANY_ROWS = 4  # rows for each column with which a dual active set solves rows of more columns
+_MANY_ROWS = 2  # rows for each column with which a dual active set solves rows of more columns
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 _MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB
