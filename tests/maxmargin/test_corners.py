@@ -45,7 +45,7 @@ def test_the_support_is_solved_by_pivots(monkeypatch, n, d, fit_intercept):
     margins = y * (X @ result.coef + result.intercept) / np.linalg.norm(result.coef)
     assert (margins[result.support] <= result.upper_bound * (1.0 + 1e-4)).all()
     assert result.support.size <= d + 1
-    monkeypatch.setattr(hard, "interior_weights", lambda *_: pytest.fail("an interior point was started"))
+    monkeypatch.setattr(hard, "active_set_weights", lambda *_: pytest.fail("Wolfe's method was started"))
     if d >= 100:
         again = prgd.max_margin(X, y, fit_intercept=fit_intercept)
         assert again.support.tolist() == result.support.tolist()

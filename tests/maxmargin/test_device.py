@@ -99,7 +99,7 @@ def test_a_full_device_hands_over_to_the_host_and_other_errors_are_not_hidden(mo
 
 
 def test_a_set_that_is_too_large_drops_idle_rows(monkeypatch):
-    monkeypatch.setattr(hard, "_MAX_ROWS_WITHOUT_GRAM", 100)
+    monkeypatch.setattr(hard, "_MAX_DEVICE_ROWS", 100)
     monkeypatch.setattr(hard, "_MAX_ROWS_AT_ONCE", 64)
     monkeypatch.setattr(hard, "_MAX_DEVICE_ENTRIES", 8 * 100)
     monkeypatch.setattr(hard.Device, "max_first_rows", 64)

@@ -173,7 +173,6 @@ def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     X, y = planted(3000, 20, seed=9)
     free = prgd.max_margin(X, y, fit_intercept=False)
     monkeypatch.setattr(hard, "_MAX_ROWS", 100)
-    monkeypatch.setattr(hard, "_MAX_ROWS_WITHOUT_GRAM", 100)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
     sizes, free_sizes = (r.history["working_set"].tolist() for r in (result, free))

@@ -18,7 +18,7 @@ import prgd
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.regression.coefficients import Behaviour
 from prgd.regression.cone import Cone
-from prgd.regression.cone_vectors import near_vectors, opposite_vectors
+from prgd.regression.cone_vectors import opposite_vectors
 from prgd.separation.search import decide
 
 # ------------------------------------------------------------------------------------------------ the oracle
@@ -219,7 +219,7 @@ def random_cone(seed, rows, columns):
 def test_each_function_has_a_vector_of_the_other_sign_or_weights_that_give_it(seed):
     G, t, signs = random_cone(seed, 12, 6)
     vectors, duals = opposite_vectors(G, t, np.eye(6), signs)
-    for (k, sign), vector in [*vectors.items(), *near_vectors(G, t, np.eye(6), signs).items()]:
+    for (k, sign), vector in vectors.items():
         assert (G @ vector > 0.0).all()
         assert vector[k] * sign > 0.0
         assert sign == -signs[k]

@@ -1,4 +1,4 @@
-"""The parts of the solver by hand: working set, Gram matrix, pairwise descent, polish, pivots."""
+"""The parts of the solver by hand: working set, Gram matrix, pairwise descent, pivots."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ from small_problems import flipped, planted
 
 from prgd.problem import Problem
 from prgd.rows import DenseRows, SparseRows
-from prgd.solvers.active_set import DualActiveSet, heaviest_weights, pivot_weights, polish_weights
-from prgd.solvers.interior_point import interior_weights
+from prgd.solvers.active_set import DualActiveSet, heaviest_weights, pivot_weights
 from prgd.solvers.working_set import WorkingSet, descend
 
 
@@ -33,14 +32,10 @@ def test_few_rows_are_taken_as_they_lie(order):
     np.testing.assert_array_equal(working.group, y < 0)
 
 
-@pytest.mark.kernels
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_gram_of_sparse_rows_is_the_same_with_any_threads(share, threads):
+def test_the_gram_matrix_of_sparse_rows_grows_and_shrinks():
     rng = np.random.default_rng(12)
     A = rng.standard_normal((60, 200)) * (rng.random((60, 200)) < 0.05)
-    A[:, :20] = rng.standard_normal((60, 20)) * (rng.random((60, 20)) < share)  # columns for BLAS
-    working = WorkingSet(Problem(SparseRows(sp.csr_array(A))), threads)
+    working = WorkingSet(Problem(SparseRows(sp.csr_array(A))))
     for stop in (20, 23, 60):  # many rows, few, and more than there is room for
         working.add(np.arange(working.size, stop))
         np.testing.assert_allclose(working.G, A[:stop] @ A[:stop].T, atol=1e-13)
@@ -102,27 +97,6 @@ def test_pairwise_descent_keeps_sums_and_stops_at_the_limit():
     np.testing.assert_allclose([p[:6].sum(), p[6:].sum()], 1.0)
 
 
-def test_polish_solves_a_face_exactly_and_drops_what_blocks():
-    rng = np.random.default_rng(2)
-    Z = rng.standard_normal((6, 40)) + 0.5
-    Z = np.vstack([Z, Z[0]])  # a repeated row: the weights are not unique
-    working = WorkingSet(Problem(DenseRows(Z)))
-    working.add(np.arange(7))
-    p = polish_weights(working, np.full(7, 1 / 7))
-    g = working.G @ p
-    assert p.min() >= 0.0
-    assert p.sum() == pytest.approx(1.0)
-    assert np.ptp(g[p > 0]) <= 1e-9 * (p @ g)
-
-
-def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
-    working = WorkingSet(Problem(DenseRows(np.eye(2))))
-    working.add(np.arange(2))
-    working._buffer, working._known = -np.eye(2) * 10, 2
-    p = np.array([0.25, 0.75])
-    np.testing.assert_array_equal(polish_weights(working, p), p)
-
-
 # Pivots on the face of the support, and weights that balance rows without a separator
 
 
@@ -140,7 +114,7 @@ def excess(working, p):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_pivots_end_at_the_optimum_from_a_guess(fit_intercept):
     working = set_of(*planted(80, 60), fit_intercept)
-    p, _ = interior_weights(working, working.combine(np.full(80, 1 / 80)), 1e-9)
+    p = DualActiveSet(working).weights(working, 1e-12)
     support = np.flatnonzero(p)
     rng = np.random.default_rng(1)
     guess = p.copy()

@@ -7,9 +7,9 @@
    small. Of many columns, pairwise descent on the Gram matrix of the set finds the shortest vector u of the
    hull of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent
    has cost as much as pivots would, these solve for the weights exactly, from the support that it has
-   identified. If both fail, `_polish` takes over: an interior point solves a set of few dimensions, Newton's
-   method on soft margins a set of many, and pivots end it. If u is nearly zero, weights near p may prove that
-   no hyperplane separates the rows.
+   identified. If both fail, `_polish` takes over: pivots from the support of soft margins, which Newton's
+   method finds, or Wolfe's method on the rows, which sees tiny margins. If u is nearly zero, weights near p
+   may prove that no hyperplane separates the rows.
 3. `prgd.maxmargin.solve.Solve` certifies u by one pass: ``gamma(u) <= gamma_star <= ||u||``.
 4. `HardMargin.learn`: the rows that violate the margin of u most join the set, and step 2 follows, until the
    gap is certified.
@@ -38,12 +38,11 @@ from prgd.solvers.active_set import (
     active_set_weights,
     is_exactly_solvable,
     pivot_weights,
-    polish_weights,
     primal_direction,
 )
 from prgd.solvers.costs import NS_CALL, NS_CUBE, NS_SQUARE, NS_STEP, NS_WEIGHT
 from prgd.solvers.gram_newton import GramIterate, GramNewton
-from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
+from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.terms import mean_term, violators
 from prgd.solvers.working_set import SMALL_MARGIN, ZERO_MARGIN, DeviceSet, WorkingSet, descend
 
@@ -54,11 +53,11 @@ _MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
 # On a device the interior point takes all rows at once if they are not many more than columns.
 _MAX_DEVICE_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
 _FEW_COLUMNS, _FEW_NARROW_ENTRIES = 256, 2**18  # a dual active set solves rows of so few columns
+_MANY_ROWS = 2  # rows for each column with which a dual active set solves rows of more columns
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 _MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB
-_MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
-_INTERIOR_TOLERANCE = 1e-4  # gap at which the interior point has identified the support
+_MAX_DEVICE_ROWS = 20_000  # the same limit on a device, where the interior point needs no Gram matrix
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
 _HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
@@ -71,7 +70,7 @@ _SEARCHED = 8  # times the rows of the set that a search may take: as expensive 
 _PRICES = 1e5, 1e8  # prices of slacks at which the soft margin has nearly the support of the hard one
 _MAX_NEWTON_ROWS = 4096  # rows of the largest set that Newton's method solves in a second or two
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
-_PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
+_PIVOT_ROUNDS = 3  # how many factorisations pivots usually take
 _ACCURATE = 0.1  # relative violation below which a more accurate direction is worth its price
 
 
@@ -88,13 +87,11 @@ class Host:
         Fraction of the set: if fewer rows join, the set is solved for good next.
     descends : bool
         Pairwise descent solves the sets; else the interior point does.
-    interior_tolerance : float
-        The largest gap to which the interior point solves a set.
     """
 
     sets: type[WorkingSet] = WorkingSet
     first_tolerance, nearly_violated, few_joining, descends = 0.1, 1.0, 0.0, True
-    max_first_rows, interior_tolerance = _MAX_FIRST_ROWS, _INTERIOR_TOLERANCE
+    max_first_rows = _MAX_FIRST_ROWS
 
     def is_small(self, problem: Problem) -> bool:
         """Say whether the products of all rows cost less than the passes that find the rows that matter."""
@@ -107,9 +104,9 @@ class Host:
             return True
         return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
 
-    def max_rows(self, problem: Problem, descends: bool) -> int:
+    def max_rows(self, problem: Problem) -> int:
         """Return how many rows a set may have before those of large margin leave."""
-        return _MAX_ROWS if descends else _MAX_ROWS_WITHOUT_GRAM
+        return _MAX_ROWS
 
     def max_new_rows(self, p: Array) -> int:
         """Return how many rows may join a set of weights p: about as many as carry weight."""
@@ -129,7 +126,7 @@ class Device(Host):
 
     sets = DeviceSet
     first_tolerance, nearly_violated, few_joining, descends = 0.02, 1.25, 0.02, False
-    max_first_rows, interior_tolerance = _MAX_ROWS_AT_ONCE, np.inf
+    max_first_rows = _MAX_ROWS_AT_ONCE
 
     def is_small(self, problem: Problem) -> bool:
         """Say whether the interior point takes all rows at once."""
@@ -137,9 +134,9 @@ class Device(Host):
         max_rows = max(_MAX_ROWS_AT_ONCE, _MAX_DEVICE_ROWS_PER_COLUMN * d)
         return n <= max_rows and n * d <= _MAX_DEVICE_ENTRIES
 
-    def max_rows(self, problem: Problem, descends: bool) -> int:
+    def max_rows(self, problem: Problem) -> int:
         """Return how many rows a set may have before those of large margin leave."""
-        return max(_MAX_ROWS_WITHOUT_GRAM, _MAX_DEVICE_ENTRIES // problem.d)
+        return max(_MAX_DEVICE_ROWS, _MAX_DEVICE_ENTRIES // problem.d)
 
     def max_new_rows(self, p: Array) -> int:
         """Return how many rows may join a set of weights p: as many as the set has."""
@@ -165,12 +162,10 @@ class HardMargin:
         The violation at which the solve of the set stops, and the value to which it falls with the gap.
     interior_w : ndarray of shape (d,) or None
         The direction of the interior point, if it has solved the set.
-    descends : bool
-        Pairwise descent solves the set, and was not slow yet; else the interior point does.
     is_exact : bool
         The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
     narrow : DualActiveSet or None
-        What solves a set of few columns instead of descent, until the interior point has to.
+        What solves a set of few columns instead of descent.
     may_search : bool
         A search for a verdict on all rows was not tried yet.
     takes_newton : bool
@@ -181,7 +176,7 @@ class HardMargin:
         self, solve: Solve, threads: int, polish: bool, place: Host, working: WorkingSet | None = None
     ) -> None:
         self.solve, self.problem, self.threads, self.use_polish = solve, solve.problem, threads, polish
-        self.place, self.descends, self.is_exact = place, place.descends, False
+        self.place, self.is_exact = place, False
         self.takes_newton = self.may_search = place.descends
         self.violation = np.inf
         self.interior_w: Array | None = None
@@ -215,7 +210,8 @@ class HardMargin:
             self.working = place.sets.of(problem, first, self.threads)
         is_whole = self.working.size == problem.n
         # Rows of few columns are solved without a Gram matrix and first weights.
-        is_narrow = place.descends and problem.d <= _FEW_COLUMNS and self.working.is_low_dimensional
+        is_narrow = place.descends and problem.d <= max(_FEW_COLUMNS, problem.n // _MANY_ROWS)
+        is_narrow &= self.working.is_low_dimensional
         self.narrow = DualActiveSet(self.working) if is_narrow else None
         self.p = np.zeros(self.working.size) if is_narrow else place.first_weights(self.working)
         # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
@@ -229,9 +225,9 @@ class HardMargin:
         # Few rows have joined a set that was solved exactly, so its support is a good guess.
         if not (self.is_exact and self._pivot()):
             self.is_exact = False
-            if self.descends and self.narrow is not None:
+            if self.narrow is not None:
                 self._solve_columns(self.narrow)
-            elif self.descends:
+            elif self.place.descends:
                 self._descend()
         self.u = working.combine(self.p) / working.groups
         if self.use_polish and self.violation > self.set_tol:
@@ -248,7 +244,7 @@ class HardMargin:
             return Status.STALLED
         w = moderate(self._direction(upper))
         near = 0.0 if working.center is None else -float(w @ working.center)
-        is_spread = not self.descends and not self.is_exact
+        is_spread = not self.place.descends and not self.is_exact
         return RoundProposal(w, self.place.max_new_rows(self.p), near, self.p, upper, is_spread=is_spread)
 
     def _solve_columns(self, narrow: DualActiveSet) -> None:
@@ -263,9 +259,7 @@ class HardMargin:
     def _descend(self) -> None:
         """Descend until the violation is small enough, or pivots or the interior point would cost less."""
         working, g = self.working, self.working.products(self.p)
-        has_interior = self.use_polish and working.is_low_dimensional
-        steps, taken = _FIRST_STEPS, 0
-        max_steps = _max_steps_of_descent(working.size, working.dimensions, has_interior)
+        steps, taken, max_steps = _FIRST_STEPS, 0, 2000 + 20 * working.size
         while taken < max_steps:
             check_time()
             _, self.violation = descend(working.gram_buffer, working.group, self.p, g, self.set_tol, steps)
@@ -287,24 +281,19 @@ class HardMargin:
         return p is not None
 
     def _polish(self) -> None:
-        """Finish what descent left: by interior point, on the face of the support, or on the rows."""
+        """Finish what descent left: by soft margins, or on the rows; on a device, by interior point."""
         working, length, place = self.working, norm(self.u), self.place
         if length <= EPSILON * working.max_norm:
             return  # the vector is zero to rounding
-        is_tiny = length <= SMALL_MARGIN * working.max_norm
-        # The Gram matrix, which the interior point needs for few rows, hides a tiny margin.
-        is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
-        has_interior = working.is_low_dimensional and (is_seen or not place.descends)
+        # The Gram matrix hides a tiny margin.
+        is_seen = self.takes_newton and length > SMALL_MARGIN * working.max_norm
         try:
-            tol = min(self.set_tol, place.interior_tolerance)
-            if has_interior and (found := interior_weights(working, self.u, tol, self.p)):
-                self.p, self.interior_w = found
-                self.violation, self.descends = self.set_tol, False
+            if not place.descends:
+                self.p, self.interior_w = interior_weights(working, self.u, self.set_tol, self.p)
+                self.violation = self.set_tol
                 self._pivot()
-            elif is_tiny and place.descends:
+            elif not (is_seen and working.size <= _MAX_NEWTON_ROWS and self._newton()):
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            elif not (self.takes_newton and working.size <= _MAX_NEWTON_ROWS and self._newton()):
-                self.p = polish_weights(working, self.p)
         except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands
             return
         self.u = working.combine(self.p) / working.groups
@@ -363,9 +352,9 @@ class HardMargin:
         if joining.size and place.nearly_violated > 1.0:  # rows that are nearly violated will be
             joining = violators(self.problem, smallest, place.nearly_violated * level, found.max_rows)
         if joining.size:
-            if working.size + joining.size > place.max_rows(self.problem, self.descends):
+            if working.size + joining.size > place.max_rows(self.problem):
                 self._drop_idle_rows(w, found.upper)
-            if self.descends and working.size + joining.size > _MAX_GRAM_ROWS:
+            if place.descends and working.size + joining.size > _MAX_GRAM_ROWS:
                 return Status.STALLED
             working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
@@ -384,7 +373,7 @@ class HardMargin:
     def _drop_idle_rows(self, w: Array, upper: float) -> None:
         """Remove the rows of large margin from the set."""
         mask = self.working.margins(w) < 2.0 * upper * norm(w)
-        if self.descends:
+        if self.place.descends:
             mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
         has_room = self.place.descends and mask.size < _HARDLY_FEWER * _MAX_GRAM_ROWS
         if has_room and np.count_nonzero(mask) > _HARDLY_FEWER * mask.size:
@@ -398,12 +387,3 @@ def _steps_worth_a_pivot(support: int, m: int) -> int:
     """Return how many steps of descent on m rows take about as long as pivots on a support."""
     pivot = NS_CUBE * support**3 + NS_SQUARE * (support**2 + m**2) + NS_CALL
     return int(_PIVOT_ROUNDS * pivot / (NS_STEP * m + NS_WEIGHT * support))
-
-
-def _max_steps_of_descent(m: int, d: int, has_interior: bool) -> int:
-    """Return how many steps a set of m rows is worth: few if an interior point in d dimensions takes over."""
-    max_steps = 2000 + 20 * m
-    if not has_interior:
-        return max_steps
-    interior = _INTERIOR_STEPS * (NS_CUBE * (3 * m + d) * d**2 + NS_CALL)
-    return min(max_steps, _FIRST_STEPS + int(0.5 * interior / (NS_STEP * m)))

@@ -141,7 +141,8 @@ class Cone:
         G.sum_duplicates()
         G.eliminate_zeros()
         first = proportional_rows(G)
-        return np.asarray(self.separated[first == np.arange(first.size)])
+        # Rows whose products with the functions fall below the floating range stay, too.
+        return np.asarray(self.separated[(first == np.arange(first.size)) | (first < 0)])
 
     @lazy
     def is_whole(self) -> bool:

@@ -101,19 +101,6 @@ def opposite_vectors(
     return vectors, duals
 
 
-def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:
-    """Look for vectors of the cone as `opposite_vectors` does, but only for some not much longer than t.
-
-    Rows that depend on each other but for rounding make Dikin's ellipsoid so long that float64 misses its
-    axes; its intersection with a ball (to a factor of 2) has no such axes.
-    """
-    margins = (G @ t)[:, None]
-    R = np.asarray(np.linalg.qr(np.vstack([G / margins, np.eye(t.size) / norm(t)]), mode="r"))
-    if not (np.isfinite(R).all() and R.diagonal().all()):
-        return {}
-    return _inside(R, t, C, signs)[1]
-
-
 def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
     """Return ``R^-T C^T``, and vectors of missing signs inside the ellipsoid ``|R (v - t)| < 1``, if any."""
     from scipy.linalg import solve_triangular

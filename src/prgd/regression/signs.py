@@ -21,7 +21,7 @@ from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, balance, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.regression.coefficients import Behaviour, Coefficients
 from prgd.regression.cone import Cone, Coordinates
-from prgd.regression.cone_vectors import max_margin_signs, near_vectors, opposite_vectors
+from prgd.regression.cone_vectors import max_margin_signs, opposite_vectors
 from prgd.regression.families import ModelRows
 from prgd.regression.memberships import (
     Membership,
@@ -35,7 +35,6 @@ from prgd.separation.search import Search
 from prgd.separation.verdict import Separation
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
-_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which vectors near the first one come first
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
 _ZERO = 1e-7  # length of a residual, in units of e_j, below which it may be zero but for rounding
@@ -115,11 +114,6 @@ class _SignSearch:
         cone = self.cone
         self.memberships |= passed_signs(cone)
         left = [j for j in cone.infinite if not self._is_decided(j)]
-        if cone.structure is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
-            C, signs = cone.functions[left].toarray(), np.array([self._sign(j) for j in left])
-            near = near_vectors(cone.reduced(cone.separated), self.base, C, signs)
-            self._keep({(left[k], sign): t for (k, sign), t in near.items()})
-            left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
         for _ in range(MAX_ROUNDS if left else 0):
             check_time()

@@ -1,4 +1,4 @@
-"""The compiled steps of descent and of sparse Gram matrices, imported on first use.
+"""The compiled steps of descent and of active sets, imported on first use.
 
 CSR rows are given as ``(data, indices, indptr)``. The storage ``A`` of coordinate descent is ``(data,
 indices, indptr, y, ridge, diagonal)``, with unsigned indices and pointers. Signed ones could count from the
@@ -85,26 +85,6 @@ def descend(
         for k in range(m):
             g[k] += move * (G[i, k] - G[j, k])
     return max_steps, violation
-
-
-@_exact
-def fill_gram(rows: Any, columns: Any, is_done: Any, first: int, stride: int, G: Any) -> None:
-    """Add ``<z_i, z_j>``, j <= i, over the columns not done, for every ``stride``-th i from ``first``.
-
-    ``rows`` and ``columns`` are the same matrix as CSR and as CSC: (data, indices, indptr).
-    """
-    data, indices, indptr = rows
-    column_data, column_rows, column_indptr = columns
-    for i in range(first, indptr.size - 1, stride):
-        for e in range(indptr[i], indptr[i + 1]):
-            c, z = indices[e], data[e]
-            if is_done[c]:
-                continue
-            for f in range(column_indptr[c], column_indptr[c + 1]):
-                j = column_rows[f]
-                if j > i:
-                    break
-                G[i, j] += z * column_data[f]
 
 
 @_inner

@@ -49,7 +49,6 @@ _MAX_CALLS = 30  # calls of the dual active set, of about as many steps as there
 # Integers grow with the dimensions: beyond 24 a face takes more than about 0.1 s, which joint problems, whose
 # programs keep fewer digits, are worth.
 _MAX_EXACT_DIMENSIONS, _MAX_EXACT_ENTRIES = {True: 64, False: 24}, {True: 2**15, False: 2**13}
-_MAX_BLOCKED = 8  # steps to the boundary, after which the support is as it is
 _MAX_PIVOTS = 16  # rounds of block pivoting
 _PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
 _MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
@@ -336,26 +335,6 @@ def pivot_weights(working: WorkingSet, p: Array, tol: float) -> Array | None:
         fewest = min(fewest, count)
         is_face ^= wrong
     return None
-
-
-def polish_weights(working: WorkingSet, p: Array) -> Array:
-    """Return weights on the support of ``p`` of smallest ``||Z^T p||``, or on a face of it.
-
-    Rows leave the support as they block the step; none joins.
-    """
-    p = p.copy()
-    for _ in range(_MAX_BLOCKED):
-        face = np.flatnonzero(p > 0.0)
-        E = working.membership(face)
-        try:
-            x = face_minimum(working.gram_of(face), E, E.T @ p[face], p[face])
-        except np.linalg.LinAlgError:  # the system is not definite to rounding
-            return p
-        if x.min() > 0.0:
-            p[face] = x
-            return p
-        p[face] = _step_to_boundary(p[face], x)
-    return p
 
 
 def heaviest_weights(working: WorkingSet, p: Array, count: int) -> Array:

@@ -24,7 +24,6 @@ import numpy as np
 from prgd.core.arithmetic import at_least, dot, like, namespace, smallest, to_host, total
 from prgd.core.types import Array
 from prgd.norms import norm
-from prgd.solvers.active_set import polish_weights
 from prgd.solvers.linear_systems import Columns, Coordinates, Products
 from prgd.solvers.working_set import SMALL_MARGIN, WorkingSet
 
@@ -35,7 +34,7 @@ _MIN_UPPER = 1e-300  # a bound of zero would divide
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 _CLOSE = 1e-3  # a gap below which it falls from step to step, until rounding ends that
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
-MAX_ROWS_PER_COLUMN = 1.5
+_MAX_ROWS_PER_COLUMN = 1.5
 _FEW_COLUMNS = 64  # systems over so few columns are cheap, and more accurate than products of rows
 
 
@@ -294,14 +293,11 @@ def reach(v: Any, change: Any) -> Any:
     return 1.0 / at_least(-smallest(quotients), 1.0)
 
 
-def interior_weights(
-    working: WorkingSet, start: Array, tol: float, p: Array | None = None
-) -> tuple[Array, Array] | None:
-    """Return weights and direction of a working set by interior point, or None if its gap stays above tol.
+def interior_weights(working: WorkingSet, start: Array, tol: float, p: Array) -> tuple[Array, Array]:
+    """Return weights and direction of a set by interior point, to a gap of ``tol`` if rounding allows.
 
-    The method starts with the direction ``start``, or with ``Z^T p`` if it works in row space (with equal
-    weights unless p is given). Once the support is identified, `polish_weights` makes its weights exact and
-    all others zero.
+    The method starts with the direction ``start``, or with ``Z^T p`` if it works in row space. If the weights
+    of the support alone are good enough, all others are zero.
     """
     at, begin = _coordinates(working, start, p)
     signs = like(begin, np.where(working.group == 0, 1.0, -1.0))
@@ -309,14 +305,12 @@ def interior_weights(
     p, w = to_host(found.p), to_host(found.x)
     if isinstance(at, Products):
         w = working.combine(w)
-    if float(found.upper) <= at.vanished:
+    if float(found.upper) <= at.vanished or float(found.gap) > tol:
         return p, w
-    if float(found.gap) > tol:
-        return None
     active = np.where(to_host(found.is_active), p, 0.0)
     sums = np.bincount(working.group, active, minlength=working.groups)
     if sums.min() > 0.0:
-        active = polish_weights(working, active / sums[working.group])
+        active = active / sums[working.group]
         upper = norm(working.combine(p))
         lower = upper * (1.0 - float(found.gap))
         if norm(working.combine(active)) <= max(upper, lower / (1.0 - tol)):
@@ -324,12 +318,10 @@ def interior_weights(
     return p, w
 
 
-def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
+def _coordinates(working: WorkingSet, start: Array, p: Array) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
     d, is_tiny = working.dimensions, norm(start) <= SMALL_MARGIN * working.largest_norm
-    if working.size > MAX_ROWS_PER_COLUMN * d or d <= _FEW_COLUMNS or is_tiny:
-        Z = working.rows_of(np.arange(working.size)) if working.is_sparse else working.Z
-        return Columns(Z, working.largest_norm), like(Z, start)
+    if working.size > _MAX_ROWS_PER_COLUMN * d or d <= _FEW_COLUMNS or is_tiny:
+        return Columns(working.Z, working.largest_norm), like(working.Z, start)
     G = working.gram_of(np.arange(working.size))
-    c = np.full(working.size, 1.0 / working.size) if p is None else p
-    return Products(G, working.largest_norm), like(G, c)
+    return Products(G, working.largest_norm), like(G, p)

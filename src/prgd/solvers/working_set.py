@@ -27,7 +27,6 @@ from prgd.solvers.costs import NS_FLOP
 SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
 DENSE_FRACTION = 0.15  # a column that is filled in more than this fraction of the rows is taken as dense
-_MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
 _MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over the columns
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
@@ -353,9 +352,7 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
     if isinstance(Z, np.ndarray):
         dense_products(G, Z, old, threads)
     else:
-        sparse_products(G, Z, old, threads)
-        for i in range(old, new):
-            G[old:i, i] = G[i, old:i]
+        G[old:new, :new] = (Z[old:] @ Z.T).toarray()
     # The products with the rows before are copied to their transposed place: with the old rows at once.
     G[:old, old:new] = G[old:new, :old].T
 
@@ -375,22 +372,3 @@ def dense_products(G: Array, D: Array, old: int, threads: int = 1) -> None:
         each(multiply, threads)
     for first, end in pairwise(ends[1:]):
         G[old:first, first:end] = G[first:end, old:first].T
-
-
-def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
-    """Write the products of the CSR rows from ``old`` on with the rows before them into G.
-
-    Products are summed column by column over the rows that have an entry there; columns with many entries
-    are gathered in a dense matrix and multiplied by BLAS.
-    """
-    from prgd.solvers import _kernels
-
-    new, C = Z.shape[0], Z.tocsc()
-    is_dense = np.diff(C.indptr) > DENSE_FRACTION * new
-    if np.count_nonzero(is_dense) < _MIN_DENSE_COLUMNS:
-        is_dense[:] = False
-        G[old:new, :new] = 0.0
-    else:
-        dense_products(G, Z[:, np.flatnonzero(is_dense)].toarray(), old)
-    rows, columns = (Z.data, Z.indices, Z.indptr), (C.data, C.indices, C.indptr)
-    each(lambda k: _kernels.fill_gram(rows, columns, is_dense, old + k, threads, G), threads)
