@@ -7,8 +7,6 @@ that violate the margin of the solution. They join, and the set is solved again 
 the weights of the set bound ``gamma_star`` from above, and the pass bounds it from below.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

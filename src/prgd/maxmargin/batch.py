@@ -1,7 +1,5 @@
 """`max_margin_batch`: the certified maximum margins of many label sets over the same rows."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

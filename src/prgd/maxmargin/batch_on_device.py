@@ -6,8 +6,6 @@ of a pass, in another order, so that the bounds on their rounding are the same. 
 certify is left to `prgd.max_margin`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

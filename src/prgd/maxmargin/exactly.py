@@ -6,8 +6,6 @@ E. H. Bareiss (1968). Sylvester's identity and multistep integer-preserving Gaus
 of Computation 22.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple

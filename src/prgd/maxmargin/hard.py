@@ -20,8 +20,6 @@ Sparse rows of many columns are solved without a working set first (`prgd.solver
 device: there the interior point solves every set, and the set grows in larger parts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from prgd.core.arithmetic import EPSILON, times_power

@@ -1,7 +1,5 @@
 """Proofs that no hyperplane separates, for solves in any norm: separability does not depend on the norm."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

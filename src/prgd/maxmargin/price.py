@@ -1,7 +1,5 @@
 """The C of a soft margin by the error on held-out folds: of classes against the rest, or of a label set."""
 
-from __future__ import annotations
-
 import math
 import warnings
 import zlib

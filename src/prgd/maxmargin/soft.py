@@ -1,7 +1,5 @@
 """`soft_margin`: the certified soft margin with the squared hinge, for one C."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

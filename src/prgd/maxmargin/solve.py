@@ -6,8 +6,6 @@ and finds the rows of smallest margin outside the set, from which the method lea
 outward; where rounding would matter, products are compensated.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`max_margin`: the certified maximum-margin separator. `prgd.maxmargin.hard` says how it is found."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Proofs by a direction v: bounds on its margins that include all rounding, and exact zero margins."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

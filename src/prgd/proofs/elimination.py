@@ -4,8 +4,6 @@ Residues are float64 integers of at most 22 bits and a sign, so that one product
 up to 256 terms is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Goldman and Tucker's partition of the rows, by a simplex method in integers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

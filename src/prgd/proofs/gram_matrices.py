@@ -7,8 +7,6 @@ below (Rump, 2006, Verification of positive definiteness). Columns that share no
 factor, are eliminated first: their part of H is diagonal, and only what is left is factorised as a dense one.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Weights that nearly balance the rows of a problem prove that no hyperplane separates them.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """R's pivoting in exact arithmetic: a column is kept if it is independent of the columns kept before it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice

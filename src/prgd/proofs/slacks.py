@@ -12,8 +12,6 @@ Of K classes jointly the terms are pairs of a row and another class, each with a
 rounded upward, and so are all sums.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

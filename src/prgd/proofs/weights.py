@@ -5,8 +5,6 @@ smaller than these weights, is proven to exist by a bound on the inverse of thos
 the weights are rounded to integers and completed exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -5,8 +5,6 @@ Checks of one pass each decide many data sets at once: rows that cancel, and sin
 A proposal claims nothing. `prgd.separation.search` proves it, or asks again with the rows that contradict it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -6,8 +6,6 @@ acceleration if rows are too many or too wide for an interior point, and columns
 interior point on all rows or on growing sets of them. If these fail, an exact simplex method follows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The verdict on some rows: its type, the objects that prove it, and its check."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -5,8 +5,6 @@ indices, indptr, y, ridge, diagonal)``, with unsigned indices and pointers. Sign
 end, which Numba checks at every entry, and the loops would take twice as long.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba as nb

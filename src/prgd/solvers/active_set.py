@@ -19,8 +19,6 @@ J. Judice and F. Pires (1994). A block principal pivoting algorithm for large-sc
 complementarity problems. Computers & Operations Research 21(5).
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from contextlib import suppress

@@ -25,8 +25,6 @@ J. J. Moré, G. Toraldo (1991). On the solution of large quadratic programming p
 SIAM J. Optim. 1(1).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple, cast
 

@@ -3,8 +3,6 @@
 Only their ratios matter. They were measured on one core of a server of 2023, with OpenBLAS.
 """
 
-from __future__ import annotations
-
 NS_CALL = 1e5  # the calls of a pivot or of a step of the interior point cost so much
 NS_CUBE = 0.012  # for the cube of the dimension in a factorisation of LAPACK
 NS_SQUARE = 3.0  # for an entry of a matrix that a pivot copies and multiplies

@@ -11,8 +11,6 @@ P of ``G + I / c``. With N for the other rows, :math:`(G_{SS} + I / c)^{-1} = P_
 P_{NS}`: a system costs the cube of the smaller set.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

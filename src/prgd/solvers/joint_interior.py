@@ -11,8 +11,6 @@ A working set (`prgd.maxmargin.any_norm`) pays only once all pairs cost several 
 digits, 16,173 pairs in 576 dimensions, take half the time if all pairs are solved at once.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ weight in the objective. Systems of few columns are factorised, in the coordinat
 `prgd.solvers.joint_coordinates`; others are solved by conjugate gradients, preconditioned by the diagonal.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

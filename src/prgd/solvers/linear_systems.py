@@ -4,8 +4,6 @@ The interior point solves systems in :math:`I + Z^\top D Z` over the columns (`C
 (`Products`), where ``w = Z^T c`` is held by its coefficients c and the Gram matrix is all that is needed.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ leave. Else conjugate gradients, one pass over the active rows for each product,
 as the factorisation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from prgd.core.arithmetic import EPSILON, add_to_diagonal

@@ -12,8 +12,6 @@ Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of
 JMLR 6.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ References
 Goulart and Chen (2024), Clarabel: an interior-point solver for conic programs with quadratic objectives.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast

@@ -16,8 +16,6 @@ Y. Ye, M. J. Todd, S. Mizuno (1994). An O(sqrt(n) L)-iteration homogeneous and s
 algorithm. Math. Oper. Res. 19(1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
