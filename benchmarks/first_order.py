@@ -22,7 +22,7 @@ from prgd_paper.theory.samples import path_problem
 from timing import write_rows
 
 import prgd
-from prgd.algorithms import NGD, DualAcceleration, ProgressiveNewton, RestartedNGD, State
+from prgd.algorithms import NGD, DualAcceleration, ProgressiveNewton, State
 from prgd.datasets import synthetic_one, synthetic_two, toy
 
 LEVELS = (1e-3, 1e-6, 1e-9)
@@ -66,7 +66,7 @@ class TranslatedNGD:
         return replace(s, t=s.t + 1, s=max(0.5 * s.s, 1.0), wait=0)
 
 
-METHODS: dict[str, Any] = {"NGD": NGD(), "PRGD": prgd.PRGD(), "RestartedNGD": RestartedNGD()}
+METHODS: dict[str, Any] = {"NGD": NGD(), "PRGD": prgd.PRGD(), "RestartedNGD": prgd.algorithms.RestartedNGD()}
 METHODS |= {"mirror": DualAcceleration(), "translation": TranslatedNGD(), "Newton": ProgressiveNewton()}
 
 

@@ -225,10 +225,9 @@ def test_label_sets_are_fitted_together_and_predicted(labels):
     np.save("Y.npy", Y)
     np.savetxt("Y.csv", Y, fmt="%d", delimiter=",", header="a,b,c", comments="")
     args = ("X.npy", "--labels", labels)
-    found = json.loads(call("fit", *args, "--out", "sets.npz", "--json", "-").stdout)["results"]
+    found = facts("fit", *args, "--out", "sets.npz")["results"]
     batch = prgd.max_margin_batch(X, Y)
     assert [result["margin"] for result in found] == batch.margin.tolist()
-    assert prgd.BatchResult.load("sets.npz").coef.tolist() == batch.coef.tolist()
     said = call("predict", "sets.npz", *args, "--out", "predicted.csv")
     assert "accuracy: 1 on average; of each label set 1, 1, 1" in said.stdout
     predicted = pd.read_csv("predicted.csv", dtype=str)  # as numbers, old versions of pandas round them
@@ -237,7 +236,7 @@ def test_label_sets_are_fitted_together_and_predicted(labels):
     np.save(labels := "Y.npy", np.stack([data.y, np.arange(len(data)) % 2 * 2 - 1], axis=1))
     said = call("fit", "X.npy", "--labels", labels, "--out", "mixed.npz")
     assert "no hyperplane separates the label sets [1] (counted from 0); soft margins" in said.stderr
-    assert np.isinf(prgd.BatchResult.load("mixed.npz").C).tolist() == [True, False]
+    assert prgd.BatchResult.load("mixed.npz").C[0] == np.inf > prgd.BatchResult.load("mixed.npz").C[1]
 
 
 def test_labels_that_do_not_fit_are_refused():

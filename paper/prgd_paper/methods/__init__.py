@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # At run time `discover` finds these names; a type checker ne
     from prgd_paper.methods.mdm import MDM as MDM
     from prgd_paper.methods.mirror_descent import MirrorDescent as MirrorDescent
     from prgd_paper.methods.normalized_perceptron import NormalizedPerceptron as NormalizedPerceptron
+    from prgd_paper.methods.restarted_ngd import RestartedNGD as RestartedNGD
 
 METHODS = discover(__name__)
 globals().update({method.__name__: method for method in METHODS.values()})

@@ -64,7 +64,7 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
         Raced("adaptive GD", methods.AdaptiveGD(), SCALED),
         Raced("dual acceleration", algorithms.DualAcceleration(), FAST),
         Raced("game dynamics", methods.GameDynamics(), FAST),
-        Raced("restarted NGD", algorithms.RestartedNGD(), FAST),
+        Raced("restarted NGD", methods.RestartedNGD(), FAST),
         Raced("PRGD(exp)", exp, RESCALED, warm_up=algorithms.GD()),
         Raced("PRGD(poly)", poly, RESCALED, warm_up=algorithms.GD()),
         Raced("gated PRGD", methods.GatedPRGD(), RESCALED),

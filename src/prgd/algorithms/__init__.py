@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # At run time `discover` finds these names; a type checker ne
     from prgd.algorithms.ngd import NGD as NGD
     from prgd.algorithms.prgd import PRGD as PRGD
     from prgd.algorithms.progressive_newton import ProgressiveNewton as ProgressiveNewton
-    from prgd.algorithms.restarted_ngd import RestartedNGD as RestartedNGD
     from prgd.algorithms.steepest_descent import SteepestDescent as SteepestDescent
 
 

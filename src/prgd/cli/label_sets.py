@@ -11,7 +11,6 @@ import numpy as np
 from prgd.cli import common, outcome
 from prgd.cli.data import Opened, refuse
 from prgd.maxmargin.batch import max_margin_batch
-from prgd.running.history import Status
 
 if TYPE_CHECKING:
     from prgd.cli.fit import FitOptions
@@ -29,34 +28,24 @@ def fit_label_sets(opened: Opened, o: FitOptions) -> int:
     batch = max_margin_batch(opened.rows, opened.label_sets, C=common.price_of(o.C), **options)
     (without,) = np.nonzero(~(batch.margin > 0.0))
     if without.size:
-        does = "soft margins are fitted instead, each with a C of held-out folds" * (o.fallback == "soft")
-        common.say(
-            f"Warning: no hyperplane separates the label sets {without.tolist()} (counted from 0)"
-            f"{'; ' * bool(does)}{does}."
-        )
+        instead = "; soft margins are fitted instead, each with a C of held-out folds"
+        which = f"label sets {without.tolist()} (counted from 0)"
+        common.say(f"Warning: no hyperplane separates the {which}{instead * (o.fallback == 'soft')}.")
     if without.size and o.fallback == "soft":
         soft = max_margin_batch(opened.rows, opened.label_sets[:, without], C="cv", **options)
         results = list(batch)
         for k, result in zip(without.tolist(), soft, strict=True):
             results[k] = result
         batch = replace(batch, results=tuple(results))
-    seconds, has_margin = time.perf_counter() - started, batch.margin > 0.0
+    seconds, first = time.perf_counter() - started, batch[0]
     if o.out is not None:
         batch.save(o.out)
-    first, support = batch[0], [result.support.size for result in batch]
     lines = [
         ("data", f"{opened.name}, {first.n:,} x {opened.rows.d:,}, {common.kind_of(opened.rows)}"),
         ("problem", f"of each label set: {first.problem_in_words}"),
         ("label sets", repr(batch).partition("(")[2][:-1]),
-    ]
-    if has_margin.any():
-        lower, gap = batch.margin[has_margin], batch.gap[has_margin]
-        lines += [
-            ("margins, lower bounds", f"{lower.min():.9g} to {lower.max():.9g}"),
-            ("relative gaps", f"at most {gap.max():.2e}"),
-        ]
-    lines += [
-        ("support vectors", f"{min(support):,} to {max(support):,} of {first.n:,} rows"),
+        ("margins, lower bounds", f"{batch.margin.min():.9g} to {batch.margin.max():.9g}"),
+        ("relative gaps", f"at most {batch.gap.max():.2e}"),
         ("time", f"{seconds:.2f} s"),
         *([] if o.out is None else [("model", str(o.out))]),
     ]
@@ -64,5 +53,4 @@ def fit_label_sets(opened: Opened, o: FitOptions) -> int:
         common.print_table(lines)
     facts = {"data": opened.name, "seconds": seconds, "model": o.out and str(o.out)}
     outcome.write_json(o.json, {**facts, "results": [outcome.facts_of(result) for result in batch]})
-    codes = [outcome.exit_code(result) for result in batch]
-    return outcome.INTERRUPTED if Status.INTERRUPTED in batch.status else max(codes)
+    return max(outcome.exit_code(result) for result in batch)

@@ -133,11 +133,11 @@ def _of_label_sets(batch: BatchResult, dataset: datasets.Dataset) -> _Prediction
         shares = facts["accuracy"] = batch.score(dataset.X, dataset.y)
         each = ", ".join(f"{share:.6g}" for share in shares)
         accuracy = f"{np.nanmean(shares):.6g} on average; of each label set {each}"
-    lines = [("rows", f"{len(scores):,}"), ("label sets", f"{len(batch):,}")]
     columns = [
         [(f"{name} {k}", column) for k, column in enumerate(array.T.tolist())]
         for name, array in [("prediction", predictions), ("score", scores)]
     ]
+    lines = [("rows", f"{len(scores):,}"), ("label sets", f"{len(batch):,}")]
     return _Predictions(columns[0], columns[1], accuracy, lines, facts)
 
 

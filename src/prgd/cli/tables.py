@@ -141,9 +141,9 @@ def _misread(frame: Frame, names: Sequence[str], o: FileOptions) -> str:
             and all(is_number(c.replace(other, ".")) for c in cells)
         ):
             found.append(f"{name} ({next(c for c in cells if other in c)})")
-    if not found:
-        return ""
-    return f"{', '.join(found)}: numbers with the decimal mark {other!r}. Give --decimal '{other}'."
+    return (
+        ", ".join(found) and f"{', '.join(found)}: numbers with the mark {other!r}. Give --decimal '{other}'."
+    )
 
 
 def as_command(command: str, data: str, o: Any) -> str:

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -158,7 +157,7 @@ def _solve_block(
     def solve(k: int, C: float | None, **start: Any) -> Result:
         if k in found:
             return found[k]
-        own, seconds = problem.with_labels(block.labels(k)), _seconds_until(end)
+        own, seconds = problem.with_labels(block.labels(k)), max(end - time.perf_counter(), 1e-9)
         if C is None:
             (kept,) = np.nonzero(block.Y[k])
             codes = (block.Y[k, kept] > 0).astype(np.int64)
@@ -176,7 +175,7 @@ def _solve_block(
         other = max_margin(own.rows, max_passes=max_passes, max_seconds=seconds, **options)
         return other if result is None or other.status is not Status.STALLED else result
 
-    with single_blas() if price != math.inf or threads > 1 or shared is not None else nullcontext():
+    with single_blas():
         if shared is None or shared.exponent or found:
             return spread(lambda k: solve(k, price), len(block.Y))
         return _solve_by_newton(problem, block, price, tol, shared, spread, solve)
@@ -217,11 +216,6 @@ def _solve_by_newton(
 
         spread(prove, some.size)
     return results
-
-
-def _seconds_until(end: float) -> float:
-    """Return the seconds that are left until a time, at least a very short one."""
-    return max(end - time.perf_counter(), 1e-9)
 
 
 def _spread(solve: Callable[[int], Any], count: int, threads: int, tell: Callable[[int], None]) -> list[Any]:

@@ -162,10 +162,7 @@ class BatchResult(Sequence[Result]):
         scores = self.decision_function(X)
         truth = read_label_sets(Y, len(scores), is_binary=bool(self.reading))[0].T
         if truth.shape[1] <= self.column.max():
-            raise ValueError(
-                f"Y must have all columns of the fit, also for a slice of the results: at least "
-                f"{self.column.max() + 1}; got {truth.shape[1]}."
-            )
+            raise ValueError(f"Y must have all columns of the fit, also for a slice; got {truth.shape[1]}.")
         found, truth = np.where(scores > 0.0, 1, -1), truth[:, self.column]
         with np.errstate(invalid="ignore"):  # a column that leaves all rows out has no accuracy
             return np.asarray((found == truth).sum(axis=0) / (truth != 0).sum(axis=0))

@@ -232,7 +232,9 @@ class HardMargin:
             self._polish()
         upper = norm(self.u)
         imbalance = self._imbalance(upper) if self.solve.certificate.lower <= 0.0 else np.inf
-        searches = imbalance < np.inf and self._may_search()
+        # A search for a verdict on all rows costs not much more than the solves of the set then.
+        is_large = working.is_low_dimensional and self.problem.n <= _SEARCHED * working.size
+        searches = imbalance < np.inf and is_large and self.may_search
         if imbalance <= _BALANCED or searches:
             self.solve.bound_above(working, self.p, upper)
             self.may_search &= not searches
@@ -308,11 +310,6 @@ class HardMargin:
         self.takes_newton = self._pivot()
         self.p = self.p if self.takes_newton else before
         return self.takes_newton
-
-    def _may_search(self) -> bool:
-        """Say whether a search for a verdict on all rows costs not much more than the solves of the set."""
-        few = self.working.is_low_dimensional and self.problem.n <= _SEARCHED * self.working.size
-        return few and self.may_search
 
     def _imbalance(self, upper: float) -> float:
         """Return the largest entry of u in units of its column; of many columns, the length in units of rows.
