@@ -96,7 +96,7 @@ COMMANDS = {
     ),
     "fit": Command(
         lambda f: [a.replace("DATA", str(f.parent / "rows.csv")) for a in FIT] + [str(f / "model.npz")],
-        lambda f: ["--resume"],
+        lambda f: ["--force"],
     ),
     "reproduce": Command(lambda f: [*REPRODUCE, str(f)], lambda f: []),
     "train": Command(

@@ -226,8 +226,8 @@ def test_label_sets_are_fitted_together_and_predicted(labels):
     np.savetxt("Y.csv", Y, fmt="%d", delimiter=",", header="a,b,c", comments="")
     args = ("X.npy", "--labels", labels)
     found = facts("fit", *args, "--out", "sets.npz")["results"]
-    batch = prgd.max_margin_batch(X, Y)
-    assert [result["margin"] for result in found] == batch.margin.tolist()
+    batch, alone = prgd.BatchResult.load("sets.npz"), prgd.max_margin_batch(X, Y)
+    assert [result["margin"] for result in found] == batch.margin.tolist() == pytest.approx(alone.margin)
     said = call("predict", "sets.npz", *args, "--out", "predicted.csv")
     assert "accuracy: 1 on average; of each label set 1, 1, 1" in said.stdout
     predicted = pd.read_csv("predicted.csv", dtype=str)  # as numbers, old versions of pandas round them

@@ -170,7 +170,7 @@ def test_parameters_are_checked(name, value):
 
 @pytest.mark.slow
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
-    X, y = planted(3000, 20, seed=9)
+    X, y = planted(20_000, 30, seed=9)
     free = prgd.max_margin(X, y, fit_intercept=False)
     monkeypatch.setattr(hard, "_MAX_ROWS", 100)
     result = prgd.max_margin(X, y, fit_intercept=False)

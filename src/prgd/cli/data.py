@@ -176,9 +176,7 @@ class Opened(NamedTuple):
     label_sets: Any = None
 
 
-def open_data(
-    data: str, options: RowsOptions, *, used_only: bool = False, takes_sets: bool = False
-) -> Opened:
+def open_data(data: str, options: RowsOptions, *, used_only: bool = False, sets: bool = False) -> Opened:
     """Return the rows of the data set that DATA names; `load_labelled` says what the options are."""
     memory, jobs = _memory(options), options.n_jobs
     if options.out_of_core:
@@ -191,10 +189,10 @@ def open_data(
         _check_rows(data, rows, rows.labels.classes, options)
         opened = Opened(file.stem, rows)
     else:
-        dataset = load_labelled(data, options, used_only=used_only, takes_sets=takes_sets)
-        sets = dataset.y if np.ndim(dataset.y) > 1 else None
-        rows = as_rows(dataset.X, dataset.y if sets is None else None, None, jobs, dataset.feature_names)
-        opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means, label_sets=sets)
+        dataset = load_labelled(data, options, used_only=used_only, sets=sets)
+        y, Y = (None, dataset.y) if np.ndim(dataset.y) > 1 else (dataset.y, None)
+        rows = as_rows(dataset.X, y, None, jobs, dataset.feature_names)
+        opened = Opened(dataset.name, rows, dataset.X, dataset.feature_means, label_sets=Y)
     classes = rows.labels.classes
     if classes is not None and 2 < classes.size == rows.n:
         shown = ", ".join(class_text(c) for c in classes[:3].tolist())
@@ -206,12 +204,12 @@ def open_data(
 
 
 def load_labelled(
-    data: str, options: RowsOptions, *, used_only: bool = False, takes_sets: bool = False
+    data: str, options: RowsOptions, *, used_only: bool = False, sets: bool = False
 ) -> datasets.Dataset:
     """Return the data set that DATA names, read whole, with its labels of two or more classes.
 
     ``used_only`` leaves out columns that are zero in every row: the indices of a LIBSVM file may leave
-    millions of them between others. Several labels for each row are refused unless ``takes_sets``.
+    millions of them between others. Several labels for each row are refused unless ``sets``.
     """
 
     def load(file: Path, **given: Any) -> datasets.Dataset:
@@ -222,7 +220,7 @@ def load_labelled(
 
     _memory(options)
     dataset = load_data(data, options, load)
-    if dataset.y is not None and not takes_sets:
+    if dataset.y is not None and not sets:
         one_label_each(dataset.y, options.labels or data)
     if used_only and hasattr(dataset.X, "tocsr"):
         dataset = _with_used_columns(dataset, options)

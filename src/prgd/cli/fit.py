@@ -155,7 +155,7 @@ def _opened(data: str, o: FitOptions) -> tuple[Opened, FitOptions]:
     """Return the rows of DATA, and the options with the intercept of a formula."""
     if o.formula is None and not o.encode:
         try:
-            opened = open_data(data, o, takes_sets=True)
+            opened = open_data(data, o, sets=True)
         except CellError as error:
             said = "" if data == "-" else all_at_once("fit", data, o)
             raise ValueError(f"{error}{said}") from error

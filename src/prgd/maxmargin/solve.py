@@ -362,12 +362,13 @@ class Solve:
             self.passes += 1.0
         if c.w is None and status is Status.MAX_SECONDS:  # no time is left for compensated sums
             c = c.best(margin_in_double(problem, w))
-        if c.w is None or (c.lower <= 0.0 and not is_plain):
+        is_near_zero = c.exact_w is None and c.lower > -EPSILON * problem.max_norm
+        if c.w is None or (c.lower <= 0.0 and (is_near_zero or not is_plain)):
             # A margin near zero has no relative accuracy: the bound leaves room for the rounding of the
             # intercepts.
             lower, w, b = accurate_lower(problem, w, b)
             self.passes += 2.0
-            room = 0.0 if is_plain else _ROOM * problem.max_norm
+            room = 0.0 if is_plain and lower > 0.0 else _ROOM * problem.max_norm
             c = replace(c, lower=lower - room, w=w, intercept=b)
         weights = c.dual_weights
         if weights is not None and weights is self._plain_weights:

@@ -6,6 +6,7 @@ are pushed to the other sign by moves that stretch some margins and shrink other
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -58,8 +59,6 @@ def opposite_vectors(
     >>> list(vectors), {k: (np.abs(q) + q).round(6) / 2 for k, q in duals.items()}
     ([(1, -1)], {0: array([1., 0.])})
     """
-    from scipy.linalg import solve_triangular
-
     vectors: dict[tuple[int, int], Array] = {}
     duals: dict[int, Array] = {k: np.full(len(G), -1.0) for k in range(len(C))}
     missing = np.arange(len(C))
@@ -73,7 +72,7 @@ def opposite_vectors(
         roots, found_inside = _inside(R, t, C[missing], signs[missing])
         vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
         is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
-        missing, weights = missing[~is_inside], scaled @ solve_triangular(R, roots[:, ~is_inside])
+        missing, weights = missing[~is_inside], scaled @ _solve(R, roots[:, ~is_inside])
         # Each of the others is a combination of rows. Moves that shrink margins of weights against the
         # missing sign, and stretch the rest, change it most.
         for stretch in _STRETCHES:
@@ -81,7 +80,7 @@ def opposite_vectors(
                 break
             against = signs[missing] * weights >= 0.0
             inner = scaled.T @ np.where(against, -_STEP_FRACTION, stretch)
-            moves = solve_triangular(R, solve_triangular(R, inner, trans="T"))
+            moves = _solve(R, _solve(R, inner, "T"))
             shrinks = -(scaled @ moves).min(axis=0)  # a step of 1 makes a margin zero that shrinks by 1
             moved = t[:, None] + np.minimum(_STEP_FRACTION / np.maximum(shrinks, 1e-3), 1.0) * moves
             is_other = signs[missing] * np.einsum("kr,rk->k", C[missing], moved) < 0.0
@@ -91,8 +90,8 @@ def opposite_vectors(
             missing, weights = missing[~is_other], weights[:, ~is_other]
         duals = {int(k): signs[k] * q / margins for k, q in zip(missing, weights.T, strict=True)}
         gradient = G.sum(axis=0) - scaled.sum(axis=0)
-        root = solve_triangular(R, gradient, trans="T", check_finite=False)
-        change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
+        root = _solve(R, gradient, "T")
+        change, decrement = -_solve(R, root), norm(root)
         if not missing.size or not decrement > _CENTERED or time_left() < 0.0:
             break
         # Longer steps than self-concordance allows keep all margins positive, and lead to the centre sooner.
@@ -101,12 +100,17 @@ def opposite_vectors(
     return vectors, duals
 
 
-def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
-    """Return ``R^-T C^T``, and vectors of missing signs inside the ellipsoid ``|R (v - t)| < 1``, if any."""
+def _solve(R: Array, b: Array, trans: Any = "N") -> Array:
+    """Return the solution of a triangular system, or of its transpose; numbers may become infinite."""
     from scipy.linalg import solve_triangular
 
-    roots = np.asarray(solve_triangular(R, C.T, trans="T", check_finite=False))
-    moves = solve_triangular(R, roots, check_finite=False).T
+    return np.asarray(solve_triangular(R, b, trans=trans, check_finite=False))
+
+
+def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
+    """Return ``R^-T C^T``, and vectors of missing signs inside the ellipsoid ``|R (v - t)| < 1``, if any."""
+    roots = _solve(R, C.T, "T")
+    moves = _solve(R, roots).T
     values, widths = C @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
     steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
     vectors = {
