@@ -177,15 +177,15 @@ def write_svm(file: str, X: np.ndarray, codes: np.ndarray) -> None:
 
 
 def interrupt_after(monkeypatch, calls: int) -> None:
-    """Let Ctrl-C come when the solver has descended so many times."""
+    """Let Ctrl-C come when the solver has solved its set so many times."""
     from prgd.maxmargin import hard
 
-    descend, left = hard.descend, [calls]
+    propose, left = hard.HardMargin.propose, [calls]
 
     def interrupted(*args):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return descend(*args)
+        return propose(*args)
 
-    monkeypatch.setattr(hard, "descend", interrupted)
+    monkeypatch.setattr(hard.HardMargin, "propose", interrupted)

@@ -344,7 +344,7 @@ def test_a_class_without_weight_is_not_there():
 
 
 def test_warm_start_saves_passes():
-    X, y = gaussian(n=400)
+    X, y = gaussian(n=100_000)
     cold = MaxMarginClassifier(warm_start=True).fit(X, y)
     first, coef = cold.n_iter_[0], cold.coef_.copy()
     cold.fit(X, y)
@@ -378,9 +378,9 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     exact = prgd.max_margin(X, y).margin
     interrupt_after(monkeypatch, 1)
     with pytest.warns(ConvergenceWarning, match="Interrupted"):
-        classifier = MaxMarginClassifier(tol=1e-12).fit(X, y)
+        classifier = MaxMarginClassifier(tol=1e-16).fit(X, y)
     assert classifier.status_ == (Status.INTERRUPTED,)
-    assert 0 < classifier.margin_[0] <= exact <= classifier.margin_upper_bound_[0]
+    assert 0 < classifier.margin_[0] <= exact * (1 + 1e-6) <= classifier.margin_upper_bound_[0] * (1 + 2e-6)
     bounds_are_recomputed(classifier, X, y)
 
 

@@ -106,7 +106,7 @@ def test_exit_code_3_where_the_data_are_not_separable_and_nothing_else_is_wanted
 def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1)
-        found = call("fit", "digits:0,1", "--tol", 1e-13, "--out", "model.npz", code=130)
+        found = call("fit", "digits:0,1", "--tol", 1e-16, "--out", "model.npz", code=130)
     assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
     assert found.stderr == "Interrupted; model.npz holds the best bounds.\n"
     kept = model()
@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     assert call("predict", "model.npz", "digits:0,1").stderr.startswith("accuracy: 1 ")
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1)
-        assert "nothing was saved" in call("fit", "digits:0,1", "--tol", 1e-13, "--quiet", code=130).stderr
+        assert "nothing was saved" in call("fit", "digits:0,1", "--tol", 1e-16, "--quiet", code=130).stderr
     interrupt_after(monkeypatch, 0)
     assert call("fit", "digits:0,1", code=130).stderr == "Interrupted.\n"
 

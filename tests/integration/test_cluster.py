@@ -306,7 +306,6 @@ def test_a_fit_that_lost_its_rows_goes_on_by_command(workers, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(prgd.rows.ClusterRows, "take", gone)
-        patch.setattr("prgd.maxmargin.hard._FEW_NARROW_ENTRIES", 0)  # so many rows are not taken at once
         said = call(*command, code=2).stderr
     assert "The rows are gone. So far " in said
     assert said.endswith("; go on with --start m.start.npy.\n")

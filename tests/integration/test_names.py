@@ -129,7 +129,7 @@ def test_names_of_frames_go_through_the_library(tmp_path):
 
 
 def test_frames_and_arrays_are_not_copied():
-    X = np.asfortranarray(np.arange(12.0).reshape(6, 2))
+    X = np.arange(12.0).reshape(6, 2)
     table = pd.DataFrame(X, columns=["a", "b"], copy=False)
     rows = prgd.Problem(table, [1, -1] * 3, scale="none").rows
     assert rows.feature_names == ("a", "b")

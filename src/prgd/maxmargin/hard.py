@@ -94,7 +94,7 @@ class Host:
     def is_small(self, problem: Problem) -> bool:
         """Say whether the products of all rows cost less than the passes that find the rows that matter."""
         n, d = problem.n, problem.d
-        if d <= _FEW_COLUMNS and n * d <= _FEW_NARROW_ENTRIES:
+        if d <= _FEW_COLUMNS and n * d <= _FEW_NARROW_ENTRIES and problem.rows.is_in_arrays:
             return True
         if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
             return False

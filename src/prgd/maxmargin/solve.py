@@ -367,8 +367,9 @@ class Solve:
             # A margin near zero has no relative accuracy: the bound leaves room for the rounding of the
             # intercepts.
             lower, w, b = accurate_lower(problem, w, b)
+            lower = min(lower, accurate_lower(problem, w, b)[0])  # as `Result.check` computes it, at b
             self.passes += 2.0
-            room = 0.0 if is_plain and lower > 0.0 else _ROOM * problem.max_norm
+            room = 0.0 if is_plain else _ROOM * problem.max_norm
             c = replace(c, lower=lower - room, w=w, intercept=b)
         weights = c.dual_weights
         if weights is not None and weights is self._plain_weights:

@@ -85,7 +85,7 @@ def structure_of(
     --------
     >>> found = structure_of(np.array([[1.0, 2.0, 0.0], [3.0, 6.0, 0.0]]), [0, 1, 2], 10)
     >>> found.columns, [{j: str(k) for j, k in relation.items()} for relation in found.relations]
-    ([0], [{2: '1'}, {1: '1', 0: '-2'}])
+    ([0], [{1: '1', 0: '-2'}, {2: '1'}])
     """
     prime = next(short_primes()) if prime is None else prime
     elimination, chosen = eliminated(Z[:, list(order)], prime)
