@@ -328,11 +328,12 @@ class HardMargin:
     def _direction(self, upper: float) -> Array:
         """Return u, or a more accurate direction of the same length."""
         # The margins of Z^T p have errors of EPSILON max||z||^2, which must be small against tol ||u||^2.
-        is_inaccurate = EPSILON * self.working.max_norm**2 > 0.1 * self.solve.tol * upper**2
+        # Python's powers raise an error beyond the floating range, where NumPy's are infinite.
+        is_inaccurate = EPSILON * np.square(self.working.max_norm) > 0.1 * self.solve.tol * np.square(upper)
         has_direction = not self.place.descends and self.interior_w is not None
         if self.use_polish and is_inaccurate and self.violation <= _ACCURATE and not has_direction:
             try:
-                return primal_direction(self.working, self.p) * upper**2
+                return primal_direction(self.working, self.p) * upper * upper
             except np.linalg.LinAlgError:  # the singular value decomposition did not converge
                 return self.u
         return self.u if self.interior_w is None else self.interior_w * (upper / norm(self.interior_w))
