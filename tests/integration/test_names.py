@@ -431,7 +431,7 @@ def test_predict_fills_in_the_means_of_the_fit():
     Path("one.csv").write_text("b,a\n5,\n")
     alone = call("predict", "fitted.npz", "one.csv", "--missing", "mean", "--scores").stdout
     assert alone.splitlines()[1] == out.splitlines()[2]
-    # of several classes too
+    # The means are kept for several classes too.
     Path("three.csv").write_text("a,y\n0,u\n1,u\n5,v\n6,v\n,w\n20,w\n21,w\n")
     call("fit", "three.csv", "--missing", "mean", "--out", "three.npz")
     assert Model.load("three.npz").feature_means.tolist() == [53 / 6]

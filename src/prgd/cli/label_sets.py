@@ -15,7 +15,7 @@ from prgd.maxmargin.batch import max_margin_batch
 if TYPE_CHECKING:
     from prgd.cli.fit import FitOptions
 
-# options of one label for each row, which `max_margin_batch` or its file does not have
+# The options of one label for each row that `max_margin_batch` or its file does not have.
 _OTHERS = ("margin_norm", "multi_class", "start", "scale", "missing", "max_passes")
 
 

@@ -257,7 +257,7 @@ class HardMargin:
             self._pivot()
 
     def _descend(self) -> None:
-        """Descend until the violation is small enough, or pivots or the interior point would cost less."""
+        """Descend until the violation is small enough, or pivots solve the set for less."""
         working, g = self.working, self.working.products(self.p)
         steps, taken, max_steps = _FIRST_STEPS, 0, 2000 + 20 * working.size
         while taken < max_steps:

@@ -367,7 +367,7 @@ class Solve:
             # A margin near zero has no relative accuracy: the bound leaves room for the rounding of the
             # intercepts.
             lower, w, b = accurate_lower(problem, w, b)
-            lower = min(lower, accurate_lower(problem, w, b)[0])  # as `Result.check` computes it, at b
+            lower = min(lower, accurate_lower(problem, w, b)[0])  # `Result.check` computes it at b
             self.passes += 2.0
             room = 0.0 if is_plain else _ROOM * problem.max_norm
             c = replace(c, lower=lower - room, w=w, intercept=b)

@@ -48,7 +48,7 @@ class Design(NamedTuple):
     X: Any
     feature_names: tuple[str, ...] | None
     fit_intercept: bool
-    weight: Array  # of each observation
+    weight: Array  # the weights of the observations, one or as many
 
     @classmethod
     def read(
