@@ -150,8 +150,8 @@ class Cone:
         Z, used = self.rows.stored(self.separated), self.infinite
         if Z is None or any(x.denominator > 1 for terms in self.terms.values() for x in terms.values()):
             return False
-        sizes = abs(Z[:, used])
-        largest = (sizes @ abs(self.functions[used])).max()
+        sizes, factors = abs(Z[:, used]), abs(self.functions[used])
+        largest = max((sizes @ factors).max(), factors.max())
         return bool(largest < 2.0**53 and not (values_of(sizes) % 1.0).any())
 
     @lazy
